@@ -204,10 +204,16 @@ def as_unit_name(unit: Any) -> str | None:
 
 
 def common_unit(units: Iterable[str | None]) -> str | None:
-    """The unit of several guarantees, of which some may have none, as the first calls it. Raises ``UnitMismatch``."""
+    """The unit of several guarantees, some of which may have none, in the most general words. Or ``UnitMismatch``.
+
+    A row of which it is not said what it is remains one, also beside rows that are said to be visits.
+    """
     found: str | None = None
     for unit in units:
-        if found is not None and unit is not None and not (same_unit(found, unit) or same_unit(unit, found)):
-            raise UnitMismatch(unit, found, "what it is used with")
-        found = found or unit
+        if found is None or unit is None:
+            found = found or unit
+        elif not same_unit(found, unit):
+            if not same_unit(unit, found):
+                raise UnitMismatch(unit, found, "what it is used with")
+            found = unit
     return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, ValuesView
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from itertools import chain
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, cast
 
 from expost.cost import Cost, Number, decimal_text, shortened
 from expost.errors import InteractionClosed, InvalidValue, NotCopyable
@@ -139,15 +140,30 @@ class PrivateData:
         raise NotImplementedError
 
 
-def private_data(data: Any, deepest: int = 4) -> Iterator[PrivateData]:
-    """What says whose it is among the data that a mechanism is run on: itself, or what lists and mappings hold."""
+def private_data(data: Any, deepest: int = 8) -> Iterator[PrivateData]:
+    """What says whose it is among the data that a mechanism is run on: itself, or what collections and records hold."""
     if isinstance(data, PrivateData):
         yield data
-    elif deepest and (type(data) in (list, tuple) or isinstance(data, Mapping)):
-        held = data.values() if isinstance(data, Mapping) else data
-        for each in held:
-            if isinstance(each, PrivateData | list | tuple | dict):  # of a million numbers, none is looked into
+    elif deepest:
+        for each in _held(data):
+            if not isinstance(each, _SIMPLE):
                 yield from private_data(each, deepest - 1)
+
+
+_SIMPLE = (str, bytes, int, float, complex, type(None))
+"""Of a million numbers, none is looked into."""
+
+
+def _held(data: Any) -> Iterable[Any]:
+    """What a collection or a record holds; nothing for all others."""
+    if isinstance(data, Mapping):
+        return chain(data.keys(), data.values())
+    if isinstance(data, list | tuple | Set | ValuesView):
+        return data
+    if is_dataclass(data) and not isinstance(data, type):
+        return [getattr(data, field.name, None) for field in fields(data)]
+    of_objects = getattr(getattr(data, "dtype", None), "hasobject", False) and hasattr(data, "flat")
+    return cast(Iterable[Any], data.flat) if of_objects else ()
 
 
 @dataclass(frozen=True, eq=False)

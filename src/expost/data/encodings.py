@@ -42,8 +42,22 @@ def decoder_of(encoding: str | None) -> codecs.IncrementalDecoder:
 
 
 def as_text(data: bytes, codec: str = "utf-8") -> str:
-    """Bytes as marked text."""
-    return marked(data.decode(codec, "surrogateescape" if codec == "utf-8" else _AS_SURROGATES))
+    """Bytes as marked text.
+
+    Some encodings write one character in several ways. Bytes that are not the usual one are all marked, so that
+    different bytes stay different texts.
+    """
+    if codec == "utf-8":
+        return marked(data.decode(codec, "surrogateescape"))
+    text = data.decode(codec, _AS_SURROGATES)
+    return marked(text if _written_back(text, codec) == data else data.decode("ascii", "surrogateescape"))
+
+
+def _written_back(text: str, codec: str) -> bytes | None:
+    try:
+        return text.encode(codec, "surrogateescape")
+    except UnicodeEncodeError:
+        return None
 
 
 def marked(text: str) -> str:

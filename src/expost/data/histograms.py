@@ -235,6 +235,10 @@ class Above(OnNumbers[dict[Any, Comparison]]):
     question: Histogram
     noise: SparseVector
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.noise, SparseVector):
+            raise InvalidValue(f"cells are compared by a SparseVector, got {brief(self.noise)}: use histogram.above(…)")
+
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, Comparison]:
         """{label: above, below, or not compared}."""
         return dict(zip(self.question.labels, self.noise.sample(self.question.exact(), noise), strict=True))

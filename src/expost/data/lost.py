@@ -42,7 +42,9 @@ class LostShare(NamedTuple):
 
     def __str__(self) -> str:
         places = 0 if self.error >= 0.01 else 1
-        return f"{100 * self.value:.{places}f} ± {ceil(100 * self.error * 10**places) / 10**places:.{places}f} %"
+        shown = round(100 * self.value, places)
+        off = max(100 * self.high - shown, shown - 100 * self.low)
+        return f"{shown:.{places}f} ± {ceil(off * 10**places) / 10**places:.{places}f} %"
 
 
 class LostShares(NamedTuple):
@@ -213,9 +215,12 @@ class NoisyLost(PureMechanism[LostShares]):
 
     def expected_error(self, values: int, units: int) -> float:
         """How far off any share will be at most, at 95 %, if so many values and units count."""
-        sizes = (values, units)
-        found = (_share(0, size, reach, 1).error for size, reach in zip(sizes, self._reaches(), strict=False))
-        return max(found)
+        known = zip((values, units), self._reaches(), (2, 1), strict=False)
+        return max(
+            _share(some, size - some, reach, cells).error
+            for size, reach, cells in known
+            for some in (size * tenth // 10 for tenth in range(11))
+        )
 
     def describe(self, output: LostShares) -> str:
         """The shares."""

@@ -19,6 +19,7 @@ from expost.data.quantiles import Ranks
 from expost.data.questions import MayLackUnits, Planned
 from expost.data.sums import CountedMean
 from expost.data.winsorized import FINEST_RANGE, mean_between
+from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms import Tally
@@ -62,6 +63,10 @@ class Searched(Planned):
     table: PrivateTable
     statistic: Literal["mean", "variance", "covariance", "correlation"]
     medians: tuple[Ranks, ...]
+
+    def __post_init__(self) -> None:
+        if any(median.table != self.table for median in self.medians):
+            raise InvalidValue("these are medians of another table: make them from the table that is asked")
 
     @classmethod
     def of(cls, table: PrivateTable, statistic: Any, values: Sequence[Expression], missing: Any) -> Searched:

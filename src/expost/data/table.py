@@ -40,6 +40,7 @@ from expost.data.unit import Unit, as_unit
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
+from expost.mechanism import PrivateData
 from expost.mentions import Argument, brief, printable
 
 Of = Literal["rows", "units"]
@@ -132,7 +133,7 @@ def read(
         except InvalidValue as error:
             error.about = ("unit",)
             raise
-        if found.schema[owner] in ("number", "other"):
+        if found.schema[owner] in ("number", "timestamp", "other"):
             raise InvalidValue(
                 f"column {owner!r} holds {found.schema[owner]!r} and cannot identify units: use a column of whole "
                 "numbers or text",
@@ -152,7 +153,7 @@ def read(
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateTable(MomentQuestions, ShownTable):
+class PrivateTable(PrivateData, MomentQuestions, ShownTable):
     """A table of private rows, made by :func:`read`. A ledger runs its questions. Printing it shows no data.
 
     A table is immutable; :meth:`where` and :meth:`derive` return new ones. Questions know their sensitivity, and
@@ -347,6 +348,16 @@ class PrivateTable(MomentQuestions, ShownTable):
         return Column.of(self, [self.expression(name, NUMBER_KINDS, "a column") for name in names])
 
     # ---- public facts
+
+    @property
+    def unit_name(self) -> str:
+        """Whose privacy is protected, in words: a ledger compares it with its own."""
+        return self.unit.title
+
+    @property
+    def relation(self) -> Neighbours:
+        """As :attr:`neighbours`."""
+        return self.neighbours
 
     @property
     def schema(self) -> dict[str, Kind]:

@@ -50,6 +50,10 @@ class WinsorizedMean(Planned):
     table: PrivateTable
     ranks: Ranks
 
+    def __post_init__(self) -> None:
+        if self.ranks.table != self.table:
+            raise InvalidValue("these are quantiles of another table: make them from the table that is averaged")
+
     @classmethod
     def of(
         cls, table: PrivateTable, value: Expression, trim: Number, bounds: Any, missing: Any, grid: Number | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from expost.checks import as_bounds, as_positive
 from expost.errors import InvalidValue
 from expost.learn.reading import features_of
+from expost.mechanisms.numbers import owned
 from expost.mentions import brief
 
 
@@ -49,7 +50,8 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows = features_of(self, X, reset=False)
         with np.errstate(all="ignore"):
             within = np.nan_to_num(np.clip((rows - self.center_) / self.scale_, -1, 1))
-        return np.asarray(within * (float(as_positive(self.norm, "norm")) / np.sqrt(rows.shape[1])), np.float64)
+        scaled = np.asarray(within * (float(as_positive(self.norm, "norm")) / np.sqrt(rows.shape[1])), np.float64)
+        return cast(NDArray[np.float64], owned(scaled, X))
 
     def _linear(self, width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The middle of each feature's bounds, and half of what they are apart."""

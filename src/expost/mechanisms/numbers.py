@@ -55,9 +55,15 @@ def shape_of(data: Any) -> Shape:
 
 
 class OwnedArray(np.ndarray[Any, np.dtype[Any]], PrivateData):
-    """An array made of data that says whose it is. What numpy computes from it does not."""
+    """An array made of data that says whose it is. So do the arrays that numpy computes from it."""
 
     _whose: tuple[str, Neighbours]
+
+    def __array_finalize__(self, made_of: Any) -> None:
+        """Pass it on to slices and results."""
+        whose = getattr(made_of, "_whose", None)
+        if whose is not None:
+            self._whose = whose
 
     @property
     def unit_name(self) -> str:

@@ -99,3 +99,17 @@ def test_what_is_published_can_be_read_stored_and_shown() -> None:
     assert release.frame.names == ("what", "value", "low", "high")
     assert release.frame["what"][2] == "units with more such rows"
     assert "of their units have more such rows than count" in str(release)
+
+
+def test_what_is_shown_of_a_share_includes_its_rounding() -> None:
+    assert str(LostShare(0.1049, 0.0851, 0.1248)) == "10 ± 3 %"
+    assert str(LostShare(0.0012, 0.001, 0.002)) == "0.1 ± 0.1 %"
+
+
+@pytest.mark.parametrize("outside", [0, 300, 900])
+def test_no_error_is_larger_than_was_foretold(outside: int) -> None:
+    costs = [5.0] * (1000 - outside) + [99.0] * outside
+    mechanism = read([*zip(map(str, range(1000)), costs, strict=True)], unit="row").lost("cost", bounds=(0, 10))
+    noisy, noise = mechanism.laplace(epsilon=1), xp.SeededNoise(2)
+    shown = [max(share.error for share in noisy.sample(None, noise)[:2]) for _ in range(40)]
+    assert np.median(shown) <= noisy.expected_error(1000, 1000)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,13 @@ import expost as xp
 from every_question import EVERY
 from expost import Guarantee, Ledger
 from expost.adapters import private
+from expost.checks import common_unit
 from expost.data.questions import TableMechanism
 from expost.errors import InvalidStudy
 from expost.learn import PrivateLinearRegression, private_score
 from expost.mechanism import Mechanism, private_data
 from expost.mechanisms.linear.tested_logistic import ErrorTest
+from expost.mechanisms.numbers import owned
 from expost.study import plan_study, read_study
 from studies import COUNT, write_study
 
@@ -166,3 +169,37 @@ def test_a_study_and_python_agree(unit: str, stated: str, tmp_path: Path) -> Non
             plan_study(read_study(path))
     else:
         assert plan_study(read_study(path)).fits
+
+
+class _Pair(NamedTuple):
+    first: Any
+    second: int
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda column: xp.Tally(column, np.ones(4)),
+        lambda column: _Pair(column, 3),
+        lambda column: [MappingProxyType({1: column})],
+        lambda column: {"x": column}.values(),
+        lambda column: [[[[[column]]]]],
+        lambda column: np.array([column, None], object),
+        lambda column: owned(np.asarray(column), column)[1:],
+        lambda column: owned(np.asarray(column), column) * 2,
+        lambda column: column.table,
+        lambda column: column.table.count(),
+    ],
+    ids=["tally", "named tuple", "proxy", "view", "nested", "objects", "slice", "product", "table", "question"],
+)
+def test_whatever_holds_a_column_says_whose_it_is(wrapped: Callable[[Any], Any]) -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    column = xp.read(frame, unit="row", neighbours="substitute").column("x")
+    found = {(each.unit_name, each.relation) for each in private_data(wrapped(column))}
+    assert found == {("row", "substitute")}
+
+
+def test_the_most_general_name_of_several_units_is_kept() -> None:
+    said = "visit (one row each)"
+    assert common_unit([said, None, "row"]) == common_unit(["row", said]) == "row"
+    assert common_unit([said, said]) == said

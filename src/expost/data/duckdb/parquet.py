@@ -8,7 +8,7 @@ states of it. So a scan names only columns that cannot fail, and the types in th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -73,6 +73,7 @@ def scan(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) -> 
     listed = f"[{', '.join(map(string, (path, *form.also)))}]"
     schemas = _schemas(connection, listed, path)
     _refuse_others(schemas)
+    _refuse_alike(schemas)
     described = public(connection, f"DESCRIBE SELECT * FROM read_parquet({listed}, {_HOW})", path)
     found = {str(name): str(kind) for name, kind, *_ in described}
     leaves = [leaf for schema in schemas.values() for leaf in _leaves(schema)]
@@ -88,6 +89,17 @@ def scan(connection: duckdb.DuckDBPyConnection, path: str, form: files.Form) -> 
     query = f"SELECT {', '.join([*read, *stated])} FROM {rows}, filename = {string(_FILE)})"
     of_folders = public(connection, f"DESCRIBE {query}", path)[len(read) :]
     return Scan(query, {**types, **{str(name): str(kind) for name, kind, *_ in of_folders}})
+
+
+def _refuse_alike(schemas: dict[str, _Schema]) -> None:
+    """Raise for names that DuckDB changes, because it cannot tell them apart: which of them is which is not known."""
+    for schema in schemas.values():
+        names = [name.lower() for name in _top_names(schema)]
+        if "" in names or len(set(names)) < len(names):
+            raise InvalidValue(
+                "the file has columns without a name, or whose names differ only in case: rename them, or read it as a "
+                "frame"
+            )
 
 
 def _some(columns: list[str]) -> list[str]:
@@ -143,6 +155,14 @@ def _leaves(schema: _Schema) -> list[tuple[str, _Leaf]]:
             found.append((str(each["name"]).lower(), leaf))
         place = _after(schema, place)
     return found
+
+
+def _top_names(schema: _Schema) -> Iterator[str]:
+    """The names of all columns, nested or not."""
+    place = 0
+    while place < len(schema):
+        yield str(schema[place]["name"])
+        place = _after(schema, place)
 
 
 def _after(schema: _Schema, place: int) -> int:

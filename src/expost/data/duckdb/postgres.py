@@ -122,13 +122,18 @@ def _types(connection: Any, table: str, codec: str) -> dict[str, str]:
         "SELECT attname, typname FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid "
         f"WHERE attrelid = to_regclass({quoted}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     )
+    kind_of_table = f"SELECT relkind::text FROM pg_class WHERE oid = to_regclass({quoted})"
+    if any(str(kind) in ("v", "f") for (kind,) in connection.execute(kind_of_table.encode(codec))):
+        raise InvalidValue(
+            f"{table!r} is a view or a foreign table, and what it computes may fail for some values: make a table of it"
+        )
     found = {str(name): str(kind) for name, kind in connection.execute(asked.encode(codec))}
     if not found:
         raise InvalidValue(f"there is no table {table!r} in the database, or it has no columns: is its name right?")
     if any(map(has_marks, found)):
-        raise InvalidValue(f"{table!r} has a column whose name is not text in UTF-8: make a view that renames it")
+        raise InvalidValue(f"{table!r} has a column whose name is not text in UTF-8: rename it")
     if len({name.lower() for name in found}) < len(found):
-        raise InvalidValue(f"{table!r} has columns whose names differ only in case: make a view that renames them")
+        raise InvalidValue(f"{table!r} has columns whose names differ only in case: rename them")
     return found
 
 

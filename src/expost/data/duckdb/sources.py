@@ -58,8 +58,7 @@ def open_database(path: str) -> duckdb.DuckDBPyConnection:
 def of_folder(path: str, name: str, declared: str) -> str:
     """The value in a folder's name, converted to its kind; NULL if it does not fit, or is Hive's name for NULL."""
     found = f"regexp_extract({path}, {string(f'/{literal(name)}=([^/]*)/')}, 1)"
-    text = f"coalesce(TRY(url_decode({found})), {found})"
-    known = f"nullif({text}, '__HIVE_DEFAULT_PARTITION__')"
+    known = f"nullif(TRY(url_decode({found})), '__HIVE_DEFAULT_PARTITION__')"
     return of_text(known, files.declared_kind(name, declared))
 
 

@@ -19,7 +19,7 @@ from expost.mentions import brief
 _LONGEST = 10_000
 RESERVED = frozenset(
     ("AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE", "END", "NULL", "TRUE",
-     "FALSE", "AS", "FROM", "SELECT", "DISTINCT", "INTERVAL")
+     "FALSE", "AS", "FROM", "SELECT", "DISTINCT", "INTERVAL", "WITH")
 )  # fmt: skip
 """Words that are no names of columns unless they are in quotation marks."""
 
@@ -221,7 +221,7 @@ class Reader(Tokens):
         return self._parenthesis() if token.word == "(" else self._named(token)
 
     def _reserved(self, token: Token) -> bool:
-        return token.word in RESERVED - {"TRUE", "FALSE", "NULL", "CASE", "INTERVAL"}
+        return token.word in RESERVED - {"TRUE", "FALSE", "NULL", "CASE", "INTERVAL", "WITH"}
 
     def _parenthesis(self) -> Tree:
         if self.next.word in ("SELECT", "WITH", "FROM"):

@@ -139,7 +139,8 @@ def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
         return _of_objects(name, values, kinds[name])
     if dtype.kind not in "iufbM":
         return PlainColumn(name, None, "other", OTHER)
-    native = values.astype(np.float64 if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("="))
+    with np.errstate(all="ignore"):  # beyond the largest double is infinite: no warning tells that there is one
+        native = values.astype(np.float64 if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("="))
     return plain_column(name, pa.array(native, from_pandas=True))
 
 

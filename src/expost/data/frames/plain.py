@@ -89,7 +89,12 @@ def _decimal(name: str, values: Any) -> PlainColumn:
     kind = values.type
     if _types.is_decimal256(kind) or not 0 <= kind.scale <= kind.precision:
         return PlainColumn(name, None, "other", OTHER)
-    held = values.cast(pa.decimal128(38, kind.scale))
+    wide = pa.decimal128(38, kind.scale)
+    try:
+        held = values.cast(wide)
+    except pa.ArrowInvalid:  # a value with more digits than its type: it is read as it is, and becomes NULL
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        held = pa.chunked_array([chunk.view(wide) for chunk in chunks], wide)
     return PlainColumn(name, held, "number", of_decimal("$0", f"DECIMAL(38,{kind.scale})"))
 
 

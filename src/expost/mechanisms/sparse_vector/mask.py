@@ -19,6 +19,8 @@ Flags = NDArray[np.bool_]
 _LEVELS = (Comparison.BELOW, Comparison.ABOVE, Comparison.FAR_ABOVE)
 _MOST_PLACES = 8
 
+_LEVEL_OF = {Comparison.BELOW: 0, Comparison.ABOVE: 1, Comparison.FAR_ABOVE: 2}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AboveMask(AsFrame):
@@ -42,10 +44,13 @@ class AboveMask(AsFrame):
 
     @classmethod
     def of(cls, comparisons: Iterable[Comparison]) -> Self:
-        """The mask that has these entries."""
+        """The mask that has these entries. Those that were not compared come last."""
         every = list(comparisons)
-        answers = [each is Comparison.ABOVE for each in every if each is not Comparison.NOT_COMPARED]
-        return cls(np.array(answers, np.bool_), len(every))
+        answers = [_LEVEL_OF[each] for each in every if each is not Comparison.NOT_COMPARED]
+        if Comparison.NOT_COMPARED in every[: len(answers)]:
+            raise InvalidValue("a value was compared after one that was not: what is not compared comes last")
+        levels = np.array(answers, np.int8)
+        return cls(levels if Comparison.FAR_ABOVE in every else levels.astype(np.bool_), len(every))
 
     # ---- masks
 

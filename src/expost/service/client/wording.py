@@ -10,6 +10,7 @@ from typing import Any
 from expost.cost import Cost
 from expost.data import PrivateTable
 from expost.data.lookups import LookupStep
+from expost.data.searched import Searched
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import ExpostError, InvalidValue
 from expost.mechanism import Mechanism
@@ -96,7 +97,9 @@ def _same(given: _Given, table: PrivateTable, mechanism: Mechanism, cost: Cost) 
 
 def _moved(mechanism: Any, table: PrivateTable) -> Any:
     """The same mechanism on a table of the same rows."""
-    question = replace(mechanism.question, table=table)
-    if isinstance(question, WinsorizedMean):
-        question = replace(question, ranks=replace(question.ranks, table=table))
-    return replace(mechanism, question=question)
+    moved: dict[str, Any] = {"table": table}
+    if isinstance(mechanism.question, WinsorizedMean):
+        moved["ranks"] = replace(mechanism.question.ranks, table=table)
+    if isinstance(mechanism.question, Searched):
+        moved["medians"] = tuple(replace(each, table=table) for each in mechanism.question.medians)
+    return replace(mechanism, question=replace(mechanism.question, **moved))

@@ -73,7 +73,7 @@ def known_loss(asked: Asked, known: Iterable[tuple[Question, Any]]) -> str:
 
 def _said(found: LostShares, asked: Asked) -> Iterator[str]:
     if found.below.low + found.above.low >= _WORTH_SAYING:
-        moved = found.below.value + found.above.value
+        moved = min(found.below.value + found.above.value, 1.0)
         yield f"about {100 * moved:.0f} % of the values were moved to the bounds{_direction(found, asked.question)}"
     if found.units is not None and found.units.low >= _WORTH_SAYING:
         yield f"about {100 * found.units.value:.0f} % of the units have more rows than count"

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import expost as xp
+from expost.data import Above
+from expost.errors import InvalidValue
 from expost.ledger import codec
 from expost.mechanisms import AboveMask, Comparison
 from expost.study.answers import plain, published
@@ -277,3 +280,17 @@ def test_audits_see_all_of_it() -> None:
     for different in (gaps, [*MASKS.values(), AboveMask(np.array([False, True]), 2)]):
         assert len({output_key(mask) for mask in different}) == len(different)
         assert len({row.tobytes() for row in Encoder(different).rows(different)}) == len(different)
+
+
+def test_a_mask_is_made_of_its_own_entries() -> None:
+    far = AboveMask(np.array([2, 0, 1], np.int8), 5)
+    assert AboveMask.of(list(far)) == far
+    with pytest.raises(InvalidValue, match="comes last"):
+        AboveMask.of([Comparison.NOT_COMPARED, Comparison.ABOVE])
+
+
+def test_cells_are_compared_by_a_sparse_vector_that_prices_what_they_say() -> None:
+    table = xp.read(pd.DataFrame({"s": ["a", "b"]}), unit="row", neighbours="add-remove")
+    adaptive = xp.AdaptiveSparseVector(threshold=1, at_most=2, epsilon=1, sensitivity=1, neighbours="add-remove")
+    with pytest.raises(InvalidValue, match="by a SparseVector"):
+        Above(question=table.histogram("s", keys=["a", "b"]), noise=adaptive)
