@@ -22,6 +22,7 @@ from expost.mentions import printable
 if TYPE_CHECKING:
     from expost.study import Outcome, Plan, Result
     from expost.study.model import Question, Study
+    from expost.study.run import Receipt
 
 StudyFile = Annotated[Path, argument("STUDY", "A study file (TOML).")]
 
@@ -336,6 +337,14 @@ def _how(outcome: Outcome) -> Padding:
     return Padding(Text(line, style="dim"), (0, 0, 0, 4))
 
 
+def _costs(receipt: Receipt) -> tuple[str, ...]:
+    """What was reserved, charged and refunded. Noise that has no ε shows its ρ."""
+    used = () if receipt.release is None else receipt.release.entry.used
+    if used and used[0].is_noise:
+        return tuple(map(str, used))
+    return short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
+
+
 def _show_result(result: Result, report: Path | None) -> None:
     from expost.ledger.statement import PRICE_HEADING
 
@@ -345,7 +354,7 @@ def _show_result(result: Result, report: Path | None) -> None:
         for place, receipt in enumerate(outcome.receipts):
             again = f" ({place + 1})" if place else ""
             what = Text(outcome.question.name + again + (", stored" if receipt.stored else ""))
-            costs = short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
+            costs = _costs(receipt)
             price = "" if receipt.amounts is None else f"{receipt.amounts.renyi / 1e12:.4g}"
             table.add_row(str(receipt.entry), what, *costs, *[price for _ in prices])
     ledger, withheld = result.ledger, result.asked - result.answered

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from expost.cost import Cost
 from expost.errors import ExpostError
 from expost.frame import ABOVE, csv_text
 from expost.ledger import Entry, Ledger
+from expost.ledger.entry import Used
 from expost.mechanism import WITHHELD
 from expost.mechanisms import AboveMask
 from expost.study.key import ledger_key, parts_of
@@ -38,7 +38,8 @@ class PublishedAnswer:
     """Whether the study asks this question as it is now; None if no study was given."""
     value: Any
     """In plain JSON."""
-    charged: Cost
+    charged: Used
+    """Noise that takes no δ has no ε, but a ρ, or a Rényi price."""
 
 
 def published(ledger: Ledger, study: Study | None = None) -> list[PublishedAnswer]:
@@ -49,7 +50,8 @@ def published(ledger: Ledger, study: Study | None = None) -> list[PublishedAnswe
 
 def _published(ledger: Ledger, entry: Entry, asked: set[str] | None) -> PublishedAnswer:
     assert entry.key is not None
-    assert entry.charged is not None
+    _, charged, _ = entry.used
+    assert charged is not None
     parts = parts_of(entry.key)
     return PublishedAnswer(
         entry.id,
@@ -60,7 +62,7 @@ def _published(ledger: Ledger, entry: Entry, asked: set[str] | None) -> Publishe
         "" if parts is None else parts.version,
         None if asked is None else parts is not None and parts.first_attempt in asked,
         _value(ledger, entry.key),
-        entry.charged,
+        charged,
     )
 
 
@@ -93,15 +95,21 @@ def plain(value: Any) -> Any:
 
 def as_rows(answers: Iterable[PublishedAnswer]) -> list[dict[str, Any]]:
     """Answers as rows for other programs."""
-    rows = [{**vars(answer), "when": answer.when.isoformat(), **answer.charged.to_json()} for answer in answers]
+    rows = [{**vars(answer), "when": answer.when.isoformat(), **_paid(answer.charged)} for answer in answers]
     for row in rows:
         del row["charged"]
     return rows
 
 
+def _paid(charged: Used) -> dict[str, Any]:
+    """ε, unless it is noise that has none, δ, and its ρ."""
+    cost = charged.cost.to_json()
+    return {**cost, "epsilon": None, "rho": charged.rho_text} if charged.is_noise else {**cost, "rho": None}
+
+
 def as_csv(answers: Iterable[PublishedAnswer]) -> str:
     """Answers as CSV; a value is JSON in its field, and a number is itself."""
     rows = as_rows(answers)
-    names = ["entry", "when", "account", "question", "label", "version", "current", "value", "epsilon", "delta"]
+    names = ["entry", "when", "account", "question", "label", "version", "current", "value", "epsilon", "delta", "rho"]
     valued = ({**row, "value": json.dumps(row["value"], ensure_ascii=False)} for row in rows)
     return csv_text([names, *([row[name] for name in names] for row in valued)])

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from commands import CliRunner
 from expost import BudgetExceeded, Cost, InvalidStudy, Ledger
 from expost.accounting.renyi import tangent_prices
+from expost.cli.main import app
 from expost.guarantee import Guarantee
 from expost.study import plan_study, read_study, record_of, report_html, run_study
 from expost.study.kinds.kind import Accuracy
@@ -246,3 +248,15 @@ def test_records_and_reports_show_all_meters(tmp_path: Path) -> None:
     assert "This ledger counts on several meters" in page
     del record["ledger"]["meters"]  # a record from before there were any
     assert "several meters" not in report_html(record)
+
+
+def test_noise_without_an_epsilon_is_never_said_to_cost_none(tmp_path: Path) -> None:
+    asked = question("old", "count", where="age >= 60", noise="gaussian", epsilon=0.5)
+    path = write_metered(tmp_path, asked)
+    printed = CliRunner().invoke(app, ["run", str(path)]).output
+    assert "ρ 0." in printed
+    assert "ε 0 " not in printed
+    shown = CliRunner().invoke(app, ["answers", str(path)]).output
+    assert "ρ 0." in shown
+    (row,) = json.loads(CliRunner().invoke(app, ["answers", str(path), "--json"]).output)
+    assert (row["epsilon"], float(row["rho"]) > 0) == (None, True)
