@@ -30,7 +30,7 @@ def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
     if found.units is not None:
         unit = mechanism.question.table.unit
         some = f"{unit.rows} row{'s' * (unit.rows != 1)}"
-        text += f"; of each {unit.column} with such a value, {found.units} have more than the {some} that count"
+        text += f"; of the units ({unit.column}) with such a value, {found.units} have more than the {some} that count"
     value = {name: share._asdict() for name, share in found._asdict().items() if share is not None}
     return Answer(text, value, max(share.error for share in found if share is not None), released=found)
 

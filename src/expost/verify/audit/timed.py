@@ -26,7 +26,8 @@ def within(
 
     ``more(outputs, chunks, progress)`` draws until there are so many chunks. What a round takes is foretold from the
     last one, which had at least an eighth of its samples: a test can take far longer than the samples did, and more
-    than in proportion where parts are many. How many samples there are depends on the clock, never on what was found.
+    than in proportion where parts are many. How many samples there are
+    depends on the clock: on how long drawing and testing took, and not on whether anything was found.
     """
     if not 0 < seconds < inf:
         raise InvalidValue(f"seconds are above 0 and finite, got {seconds!r}")
