@@ -2,7 +2,8 @@
 
 Sixteen connections submit jobs and do not wait for answer times; what counts is the time until all of them are settled
 in the ledger. The peer runs the same question as often, from sixteen threads of one process, with keys, on the same
-database. The question is a sum over a table of two hundred thousand rows of ten thousand people.
+database. Long questions are sums over a table of two hundred thousand rows of ten thousand people, short ones counts of
+a hundred thousand rows. Answer times come twice a second and leave no margin, so that margins are not what is measured.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import duckdb
@@ -29,14 +31,24 @@ sys.path.insert(0, str(ROOT / "tests"))
 from servers import Server, new_schema
 from serving import Running, submit
 
-CALLERS, EACH, SECONDS, TURNS = 16, 15, 3.0, 3
+CALLERS, SECONDS, TURNS = 16, 3.0, 3
 SUM = {"name": "total", "kind": "sum", "column": "cost", "bounds": [0, 50], "epsilon": 0.0001}
+COUNT = {"name": "total", "kind": "count", "epsilon": 0.0001}
 DATA = """
 [data.visits]
 path = "visits.parquet"
 ledger = "visits"
 
 [data.visits.privacy]
+unit = "person"
+rows = 10
+neighbours = "add-remove"
+
+[data.short]
+path = "short.parquet"
+ledger = "visits"
+
+[data.short.privacy]
 unit = "person"
 rows = 10
 neighbours = "add-remove"
@@ -73,17 +85,37 @@ asyncio.run(listen())
 """
 
 
+class Kind(NamedTuple):
+    """Questions of one kind: in words, as callers send them, and of a table at home."""
+
+    name: str
+    data: str
+    each: int
+    """Jobs of each connection."""
+    sent: dict[str, Any]
+    asked: Callable[[xp.PrivateTable], Any]
+
+
+KINDS = (
+    Kind("jobs", "visits", 15, SUM, lambda table: table.sum("cost", bounds=(0, 50)).mechanism(epsilon=0.0001)),
+    Kind("short jobs", "short", 60, COUNT, lambda table: table.count().mechanism(epsilon=0.0001)),
+)
+
+
 def main() -> None:
-    rows = [jobs("SQLite", lambda: "sqlite:///books.db")]
     server = Server(on_disk=True)
-    rows.append(jobs("PostgreSQL", lambda: new_schema(server)))
+    places: dict[str, Callable[[], str]] = {
+        "SQLite": lambda: "sqlite:///books.db", "PostgreSQL": lambda: new_schema(server),
+    }  # fmt: skip
+    rows = [jobs(kind, database, url) for kind in KINDS for database, url in places.items()]
     server.remove()
     report("service", rows + balances())
 
 
 def prepared(folder: Path, url: str) -> Running:
-    data = folder / "visits.parquet"
-    duckdb.sql(f"COPY (SELECT i % 10000 AS person, i % 50 AS cost FROM range(200000) t(i)) TO '{data}'")
+    for name, size in (("visits", 200_000), ("short", 100_000)):
+        rows = f"SELECT i % 10000 AS person, i % 50 AS cost FROM range({size}) t(i)"
+        duckdb.sql(f"COPY ({rows}) TO '{folder}/{name}.parquet' (FORMAT parquet)")
     running = Running(folder, url, server="answer_every = 0.5\nqueue = 1000000\njobs_at_once = 16", more=DATA)
     ledger = xp.Ledger.create(running.url, "visits", 10**6, neighbours="add-remove", unit="person (column person)")
     ledger.create_account("alice", 10**6)
@@ -94,48 +126,48 @@ def prepared(folder: Path, url: str) -> Running:
 # ---- jobs
 
 
-def jobs(database: str, url: Callable[[], str]) -> Row:
+def jobs(kind: Kind, database: str, url: Callable[[], str]) -> Row:
     ours, peers = [], []
     for turn in range(TURNS):
         with tempfile.TemporaryDirectory() as folder:
             running = prepared(Path(folder), url())
-            ours.append(served(running, turn))
-            peers.append(at_home(running))
+            ours.append(served(running, kind, turn))
+            peers.append(at_home(running, kind))
     ratios = [one / other for one, other in zip(ours, peers, strict=True)]
-    name = f"jobs from 16 connections, {database}, against 16 threads"
+    name = f"{kind.name} from 16 connections, {database}, against 16 threads"
     return at_least(name, median(ours), median(peers), "1/s", median(ratios), 0.7)
 
 
-def served(running: Running, turn: int) -> float:
+def served(running: Running, kind: Kind, turn: int) -> float:
     running.start()
 
     def work(number: int) -> None:
         with running.client("v-alice") as client:
-            for count in range(EACH):
-                submit(client, f"{turn}-{number}-{count}", SUM, data="visits").raise_for_status()
+            for count in range(kind.each):
+                submit(client, f"{turn}-{number}-{count}", kind.sent, data=kind.data).raise_for_status()
 
     since = time.monotonic()
     crowd(work)
     with opened(running.url, read_only=True) as engine:
-        while engine.rows("SELECT count(*) FROM expost_entry WHERE state = 'settled'")[0][0] < CALLERS * EACH:
+        while engine.rows("SELECT count(*) FROM expost_entry WHERE state = 'settled'")[0][0] < CALLERS * kind.each:
             time.sleep(0.02)
     took = time.monotonic() - since
     running.kill()
-    return CALLERS * EACH / took
+    return CALLERS * kind.each / took
 
 
-def at_home(running: Running) -> float:
-    table = xp.read(running.folder / "visits.parquet", unit=xp.Unit("person", rows=10), neighbours="add-remove")
+def at_home(running: Running, kind: Kind) -> float:
+    path = running.folder / f"{kind.data}.parquet"
+    table = xp.read(path, unit=xp.Unit("person", rows=10), neighbours="add-remove")
     account = xp.Ledger.load(running.url, "visits").account("alice")
 
     def work(number: int) -> None:
-        for count in range(EACH):
-            question = table.sum("cost", bounds=(0, 50)).laplace(epsilon=0.0001)
-            account.run(question, key=f"home {number} {count}", label="total")
+        for count in range(kind.each):
+            account.run(kind.asked(table), key=f"home {number} {count}", label="total")
 
     since = time.monotonic()
     crowd(work)
-    return CALLERS * EACH / (time.monotonic() - since)
+    return CALLERS * kind.each / (time.monotonic() - since)
 
 
 def crowd(work: Callable[[int], None]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +19,7 @@ import httpx
 
 from expost import Ledger
 from expost.service.database import ServiceTables
-from expost.service.tokens import make_token
+from expost.service.governance import issue_token
 from studies import write_people
 from warm import fork_service
 
@@ -50,7 +52,45 @@ neighbours = "substitute"
 [data.people.bounds]
 age = [0, 100]
 """
+REVIEWED = """
+[data.guarded]
+path = "people.csv"
+ledger = "people"
+review = true
+kinds = ["count", "sum"]
+schema = { person = "integer", age = "integer", city = "text", cost = "number", word = "text" }
+
+[data.guarded.privacy]
+unit = "row"
+who = "visitor"
+neighbours = "substitute"
+
+[data.theirs]
+path = "people.csv"
+ledger = "others"
+schema = { person = "integer", age = "integer", city = "text", cost = "number", word = "text" }
+
+[data.theirs.privacy]
+unit = "row"
+who = "visitor"
+neighbours = "substitute"
+"""
+"""More data sets: one with reviews, and one of another ledger."""
+METERED = """
+[data.metered]
+path = "people.csv"
+ledger = "metered"
+synthetic = true
+schema = { person = "integer", age = "integer", city = "text", cost = "number", word = "text" }
+
+[data.metered.privacy]
+unit = "row"
+who = "visitor"
+neighbours = "substitute"
+"""
+"""A data set of a ledger that has several meters, which tests make."""
 UNIT = "visitor (one row each)"
+HTML = {"accept": "text/html"}
 COUNT = {"name": "old", "kind": "count", "where": "age >= 60", "epsilon": 0.01}
 _NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Trusts no certificate, and is not made anew for each client: to read those of all authorities takes 20 ms."""
@@ -78,6 +118,13 @@ class Running:
         self.url = f"sqlite:///{folder}/books.db" if url.startswith("sqlite") else url
         self.file = folder / "server.toml"
         server = f"answer_every = 0.1\nqueue = 5000\n{server}" if "answer_every" not in server else server
+        for key, value in (
+            ("margin", "0"),
+            ("pace", "0.2" if "lose" in server else "0"),
+            ("late", '"wait"'),
+            ("questions", "100000"),
+        ):
+            server += f"\n{key} = {value}" if key not in server else ""
         self.file.write_text(SERVER.format(server=server, url=self.url, data=data) + more)
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
@@ -104,7 +151,11 @@ class Running:
         """More tokens: names, roles and accounts."""
         database = ServiceTables(self.url)
         for name, role, account in who:
-            self.secrets[name] = make_token(database, role, account, name=name, days=1)[1]
+            ledger, *below = account.split("/")
+            found = Ledger.load(self.url, ledger, recover=False)
+            for each in below:
+                found = found.account(each)
+            self.secrets[name] = issue_token(database, found, role, account, name=name, days=2)[1]
         database.close()
 
     def start(self, file: Path | None = None) -> Self:
@@ -164,9 +215,11 @@ class Forked(Running):
     """The same in a process that need not import anything: for tests that start many."""
 
     _fork: ForkServerProcess | None = None
+    patch: Callable[[], None] | None = None
+    """Called in the process before it serves."""
 
     def _launched(self, file: Path) -> str:
-        self._fork, said = fork_service(str(file), str(self.log))
+        self._fork, said = fork_service(str(file), str(self.log), self.patch)
         with open(said.fileno(), closefd=False) as lines, said:
             return lines.readline()
 
@@ -202,3 +255,17 @@ def answer(client: httpx.Client, job: str) -> dict[str, Any]:
         if found["state"] == "done":
             return found
     raise AssertionError(json.dumps(found))
+
+
+@contextmanager
+def signed_in(running: Running, who: str) -> Iterator[tuple[httpx.Client, str]]:
+    """A browser's client, which sends its cookie on loopback; and what its forms carry."""
+    with httpx.Client(base_url=running.address, headers=HTML, timeout=30) as client:
+        reply = client.post("/sign-in", data={"token": running.secrets[who]})
+        assert (reply.status_code, reply.headers["location"]) == (303, "/")
+        cookie = reply.headers["set-cookie"]
+        assert all(each in cookie for each in ("__Host-expost=", "HttpOnly", "Secure", "SameSite=strict", "Path=/"))
+        client.headers["cookie"] = cookie.partition(";")[0]
+        form = re.search(r'name="form" value="(\w+)"', client.get("/").text)
+        assert form is not None
+        yield client, form[1]

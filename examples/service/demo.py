@@ -6,10 +6,11 @@ Run after ``python examples/randhie.py FOLDER``, in the same folder.
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import expost as xp
 from expost.service.database import ServiceTables
-from expost.service.tokens import make_token
+from expost.service.governance import issue_token
 
 SERVER = """\
 [server]
@@ -45,10 +46,12 @@ def main(folder: Path) -> None:
     url = f"sqlite:///{folder}/books.db"
     unit = "person-year (one row each)"
     ledger = xp.Ledger.create(url, "randhie", epsilon=4, delta=1e-5, neighbours="substitute", unit=unit)
-    for name in ANALYSTS:
-        ledger.create_account(name, epsilon=2, delta=1e-5)
+    accounts = {name: ledger.create_account(name, epsilon=2, delta=1e-5) for name in ANALYSTS}
     tables = ServiceTables(url)
-    tokens = {name: make_token(tables, "analyst", f"randhie/{name}", name=name, days=1)[1] for name in ANALYSTS}
+    tokens = {
+        name: issue_token(tables, account, "analyst", account.name, name=name, days=1)[1]
+        for name, account in accounts.items()
+    }
     tables.close()
     command = [sys.executable, "-m", "expost", "serve", str(folder / "server.toml")]
     with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as server:
@@ -67,14 +70,15 @@ def ask(address: str, tokens: dict[str, str]) -> None:
     """Each analyst asks something else, with the same Python as at home."""
     for name, token in tokens.items():
         with xp.connect(address, token) as there:
-            visits = there.tables["visits"]
+            visits = there.data["visits"]
             kinds = ["poor", "fair", "good", "excellent"]
-            questions: dict[str, xp.Mechanism] = {
-                "alice": visits.where("mdvis > 0").count().laplace(epsilon=0.1),
-                "bob": visits.histogram("health", keys=kinds, other=None).above(5000, at_most=3, epsilon=1),
-                "carol": visits.median("mdvis", bounds=(0, 20)).permute_and_flip(epsilon=0.2),
+            questions: dict[str, tuple[Any, float]] = {
+                "alice": (visits.where("mdvis > 0").count(), 0.1),
+                "bob": (visits.histogram("health", keys=kinds, other=None).above(5000, at_most=3), 1),
+                "carol": (visits.median("mdvis", bounds=(0, 20)), 0.2),
             }
-            print(f"{name}: {there.ledger.run(questions[name])}")
+            question, epsilon = questions[name]
+            print(f"{name}: {there.run(question, epsilon=epsilon)}")
             print(f"  remaining {there.ledger.remaining} of {there.ledger.limit}\n")
 
 

@@ -1,6 +1,6 @@
 """Time tells nothing: with answer times that leave a margin, the slot and the moment of delivery do not depend on data.
 
-Two data sets that differ in one person, who has a million rows, or one text of a million characters.
+Two data sets that differ in one person, who has 200,000 rows, or one text of a million characters.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from soak import SOAK, some
 
 LANES = 2 if SOAK else 1
 """Services side by side. They meet every pair of data sets equally often, so that neither hides the other's times."""
-RUNS = (min(SOAK, 200) or 1) // LANES or 1
-"""Of each lane, on each of two neighbours."""
+PAIRS = {"rows": 2 * min(SOAK, 1000) or 1, "text": min(SOAK, 200) or 1}
+"""How often each kind of two neighbours is asked: one long run, so that a small difference would show."""
 TIMES = 10
 """The answer interval is so many times what the slower neighbour takes, as measured when the test begins."""
 DATA = """
@@ -39,7 +39,7 @@ neighbours = "add-remove"
 """
 ROWS = "SELECT i % 1000 AS person, i % 50 AS cost, 'abc' AS note FROM range(20000) t(i)"
 MORE = {
-    "rows": f"{ROWS} UNION ALL SELECT 1000, i % 50, 'abc' FROM range(1000000) t(i)",
+    "rows": f"{ROWS} UNION ALL SELECT 1000, i % 50, 'abc' FROM range(200000) t(i)",
     "text": f"{ROWS} UNION ALL SELECT 1000, 1, repeat('x', 1000000)",
 }
 SUM = {"name": "total", "kind": "sum", "column": "cost", "bounds": [0, 50], "where": "note <> 'xyz'", "epsilon": 0.001}
@@ -65,10 +65,11 @@ def prepared(folder: Path, kind: str) -> Running:
 
 def every_seconds(running: Running, seconds: float) -> None:
     """Answer times of a service, from its next start. One job at a time: the second waits for the first."""
-    text = running.file.read_text()
-    settings = f"answer_every = {seconds}\nmargin = 0\njobs_at_once = 1\nqueue = 5000"
-    before, _, after = text.partition("answer_every")
-    running.file.write_text(before + settings + after[after.index("\n\n") :])
+    settings = {"answer_every": seconds, "margin": 0, "jobs_at_once": 1, "queue": 5000}
+    lines = [line for line in running.file.read_text().splitlines() if line.split(" = ")[0] not in settings]
+    at = lines.index("")  # the end of the service's own settings
+    lines[at:at] = [f"{name} = {value}" for name, value in settings.items()]
+    running.file.write_text("\n".join([*lines, ""]))
 
 
 def both_jobs(running: Running, key: str, data: str, every: float) -> Iterator[tuple[str, int, float]]:
@@ -104,14 +105,14 @@ def interval(lanes: list[Running], kind: str) -> float:
         took = list(pool.map(measured, lanes))
     print(f"\n{kind}, without a margin, s: {took}")
     if kind == "rows":  # without a margin time does tell
-        assert all(median(each["more"]) > 2 * median(each["base"]) for each in took)
+        assert all(median(each["more"]) > 1.5 * median(each["base"]) for each in took)
     return max(1.0, ceil(10 * TIMES * max(median(each["more"]) for each in took)) / 10)
 
 
-def lane(running: Running, number: int, every: float) -> list[tuple[str, str, int, float]]:
+def lane(running: Running, number: int, every: float, pairs: int) -> list[tuple[str, str, int, float]]:
     """Runs on both neighbours, in an order that tells nothing of the other lane's."""
     found = []
-    for run in range(2 * RUNS):
+    for run in range(2 * pairs):
         data = ("base", "more")[run >> number & 1]
         if time.time() % every > 0.1 * every:  # submit right after an answer time
             time.sleep(every - time.time() % every + 0.01)
@@ -128,7 +129,7 @@ def test_neighbours_are_answered_in_the_same_slot(tmp_path: Path, kind: str) -> 
         running.start()
     try:
         with ThreadPoolExecutor(LANES) as pool:
-            runs = pool.map(lane, lanes, range(LANES), [every] * LANES)
+            runs = pool.map(lane, lanes, range(LANES), [every] * LANES, [PAIRS[kind] // LANES or 1] * LANES)
             found = [each for one in runs for each in one]
     finally:
         for running in lanes:
@@ -138,9 +139,10 @@ def test_neighbours_are_answered_in_the_same_slot(tmp_path: Path, kind: str) -> 
         missed = {data: sum(slot != 1 for name, _, slot, _ in found if name == data) for data in ("base", "more")}
         print(f"\n{kind}: {len(found)} answers, one every {every} s, missed slots {missed}")
         same = {who: ks_2samp(*(offsets(found, data, who) for data in missed)).pvalue for who in ("alice", "bob")}
-        print(f"{kind}: p = {same}")
+        chance = min(1.0, len(same) * min(same.values()))
+        print(f"{kind}: {PAIRS[kind]} pairs, p = {chance} in all, {same}")
         assert not any(missed.values()), missed
-        assert min(same.values()) > 0.01, same
+        assert chance > 0.01, same
 
 
 def offsets(found: list[tuple[str, str, int, float]], data: str, who: str) -> list[float]:

@@ -12,6 +12,7 @@ from expost.cli.tables import print_json, print_table, tell
 from expost.errors import InvalidValue, MissingDependency
 
 if TYPE_CHECKING:
+    from expost.ledger import Ledger
     from expost.service.config import ServerConfig
     from expost.service.database import ServiceTables
 
@@ -46,11 +47,10 @@ def add(
 
     Example: expost token add server.toml --role analyst --account patients/alice --name Alice
     """
-    from expost.service.tokens import make_token
+    from expost.service.governance import issue_token
 
-    config, database = _opened(file)
-    _check_account(config, account)
-    made, secret = make_token(database, role, account, name=name, days=days)
+    config, database = open_service(file)
+    made, secret = issue_token(database, account_of(config, account), role, account, name=name, days=days)
     database.close()
     tell(as_json, made.facts() | {"secret": secret}, secret)
 
@@ -65,35 +65,39 @@ def list_all(file: File, as_json: Json = False) -> None:
 
     from expost.service.tokens import list_tokens
 
-    _, database = _opened(file)
+    _, database = open_service(file)
     found = list_tokens(database)
     database.close()
     if as_json:
         print_json([each.facts() for each in found])
         return
     rows = (
-        (each.id, each.role, each.account, each.name, f"{datetime.fromtimestamp(each.expires_at, UTC):%Y-%m-%d}",
-         "" if each.valid else "ended")
+        (each.id, each.role, each.account, each.name, each.maker or "",
+         f"{datetime.fromtimestamp(each.expires_at, UTC):%Y-%m-%d}", "" if each.valid else "ended")
         for each in found
     )  # fmt: skip
-    print_table(("id", "role", "account", "name", "until", ""), rows)
+    print_table(("id", "role", "account", "name", "made with", "until", ""), rows)
 
 
 @tokens.add()
 def revoke(file: File, token: Annotated[str, argument("ID", "The token's id.")]) -> None:
-    """Revoke a token. A running service refuses it within a second.
+    """Revoke a token, and all that were made with it. A running service refuses them within a second.
 
     Example: expost token revoke server.toml 1f0c2d3e4a5b6c7d
     """
-    from expost.service.tokens import revoke_token
+    from expost.service.governance import MACHINE, revoke_all
 
-    _, database = _opened(file)
-    revoke_token(database, token)
+    config, database = open_service(file)
+    gone = revoke_all(database, token, MACHINE, lambda path: account_of(config, path, served=False))
     database.close()
     out.print(f"revoked {token}")
+    for each in gone:
+        if each.id != token:
+            out.print(f"revoked {each.id}, which was made with it")
 
 
-def _opened(file: Path) -> tuple[ServerConfig, ServiceTables]:
+def open_service(file: Path) -> tuple[ServerConfig, ServiceTables]:
+    """What a server's file says, and the service's tables. Whether it runs does not matter."""
     from expost.service.config import read_config
     from expost.service.database import ServiceTables
 
@@ -101,13 +105,14 @@ def _opened(file: Path) -> tuple[ServerConfig, ServiceTables]:
     return config, ServiceTables(config.url)
 
 
-def _check_account(config: ServerConfig, path: str) -> None:
-    """A token is for an account that exists, of a ledger that is served."""
+def account_of(config: ServerConfig, path: str, *, served: bool = True) -> Ledger:
+    """An account that exists, of a ledger that is served; a line about its token is written there."""
     from expost.ledger import Ledger
 
     ledger, *below = path.split("/")
-    if ledger not in config.ledgers:
+    if served and ledger not in config.ledgers:
         raise InvalidValue(f"no data set is charged to ledger {ledger!r}: there are {', '.join(config.ledgers)}")
-    found = Ledger.load(config.url, ledger, read_only=True)
+    found = Ledger.load(config.url, ledger, recover=False)
     for name in below:
         found = found.account(name)
+    return found

@@ -5,29 +5,49 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from expost.errors import ExpostError
-from expost.service.jobs import SILENCE, Jobs
+from expost.service.jobs import Jobs
+from expost.service.posting import Poster
 from expost.service.problems import incident
-from expost.service.runner import Runner
+from expost.service.retention import Retention
 from expost.service.window import Window
 
+_TIDY = 600.0
+"""Seconds after which it is looked again for what is too old to be kept; until then a batch at each answer time."""
+_MOMENT = 0.25
+"""Seconds after which others are accepted before more jobs are posted."""
 _KEPT = 10_000
 """Names of answered jobs that are remembered, so that listeners hear of each once."""
 
 
 class Bell:
-    """Rings at each answer time: keeps results, delivers them, opens the window anew, and wakes who listens."""
+    """Rings at each answer time: posts and delivers what is due, opens the window anew, and wakes who listens."""
 
     def __init__(
-        self, jobs: Jobs, runner: Runner, window: Window, every: float, *, clock: Callable[[], float] = time.time
+        self,
+        jobs: Jobs,
+        poster: Poster,
+        window: Window,
+        retention: Retention,
+        every: float,
+        *,
+        patience: float = 0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._jobs, self._runner, self._window, self._every, self._clock = jobs, runner, window, every, clock
+        self._jobs, self._poster, self._window = jobs, poster, window
+        self._retention, self._every, self._clock = retention, every, clock
+        self._patience = round(patience * 1e6)
+        """For how long jobs that are late are waited for, in microseconds."""
+        self._gate = window.gate
+        self._own = ThreadPoolExecutor(1, "expost-bell")
+        """A thread of its own: answer times never wait for callers' work."""
         self._rung = asyncio.Event()
         self._announced: OrderedDict[str, None] = OrderedDict()
-        self._beat_at = self._looked_at = 0.0
+        self._tidy_at = 0.0
         self.slot = 0.0
         """The last answer time."""
         self.answered: dict[str, list[str]] = {}
@@ -44,7 +64,7 @@ class Bell:
     async def ring(self, slot: float) -> None:
         """Deliver what is due at one answer time."""
         try:
-            self.answered = await asyncio.to_thread(self._ring, slot)
+            self.answered = await asyncio.get_running_loop().run_in_executor(self._own, self._ring, slot)
             self.healthy = True
         except ExpostError:
             self.answered, self.healthy = {}, False
@@ -55,6 +75,10 @@ class Bell:
         rung, self._rung = self._rung, asyncio.Event()
         rung.set()
 
+    def until_next(self) -> float:
+        """Seconds until the next answer time."""
+        return self._every - self._clock() % self._every
+
     async def wait(self, seconds: float | None = None) -> bool:
         """Until the next answer time; False if that takes longer."""
         rung = self._rung
@@ -63,25 +87,31 @@ class Bell:
         return rung.is_set()
 
     def _ring(self, slot: float) -> dict[str, list[str]]:
-        now, ready = int(slot * 1e6), self._runner.take_ready()
-        try:
-            self._jobs.ring(ready, now)
-        except BaseException:
-            self._runner.give_back(ready)
-            raise
-        self._window.refresh()
-        self._look_after(slot)
+        now = round(slot * 1e6)
+        results = self._poster.results(self._jobs.due(now, self._patience))
+        while self._post(now, results):
+            pass
+        with self._gate.closed():
+            self._window.refresh()
+        self._tidy(slot)
         return self._new(self._jobs.delivered_since(now - int(3 * self._every * 1e6) - 1))
 
-    def _look_after(self, slot: float) -> None:
-        """Signs of life; and the jobs of processes that give none."""
-        if slot - self._beat_at >= SILENCE / 6:
-            self._beat_at = slot
-            self._jobs.beat(int(slot * 1e6))
-        if slot - self._looked_at >= SILENCE / 3:
-            self._looked_at = slot
-            for job in self._jobs.adopt(int(slot * 1e6), everybody=False):
-                self._runner.put(job)
+    def _post(self, now: int, results: Iterator[tuple[int, str]]) -> bool:
+        """Post and deliver for a moment, while nothing is accepted. Whether there may be more."""
+        posted: list[tuple[int, str]] = []
+        with self._gate.closed():
+            until = time.monotonic() + _MOMENT
+            for result in results:
+                posted.append(result)
+                if time.monotonic() > until:
+                    break
+            self._jobs.deliver(now, posted)
+        return bool(posted)
+
+    def _tidy(self, slot: float) -> None:
+        """Remove what is too old to be kept."""
+        if slot >= self._tidy_at and not self._retention.tidy(slot):
+            self._tidy_at = slot + _TIDY
 
     def _new(self, delivered: list[tuple[str, str]]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}

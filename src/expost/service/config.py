@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import json
 import re
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidStudy
+from expost.service.addresses import is_loopback
 from expost.study.grammar import SECTIONS, Key
 from expost.study.kinds import KINDS
 from expost.study.lines import Place
@@ -24,15 +24,35 @@ _SERVER = (
     Key("listen", "text", "where to listen, such as 127.0.0.1:8765; port 0 takes any that is free", required=True),
     Key("name", "text", "this process's own name, if several serve one database; by default its host and port",
         longest=200),
-    Key("hosts", "texts", "the names under which browsers reach it, such as answers.example.org: forms from pages of "
-        "other names are refused; by default whatever name the browser says it asked for"),
+    Key("hosts", "texts", "the names under which it is reached, such as answers.example.org: requests under others, "
+        "and forms from their pages, are refused; by default this machine's own if only that can reach it, else any"),
     Key("behind_proxy", "switch", "whether a proxy in front of it has TLS; else listening beyond loopback needs 'tls'"),
     Key("tls", "table", "the certificate and its key, as files: { certificate = …, key = … }"),
     Key("answer_every", "number", "seconds between two answer times, from 0.05 to a day; 1 by default"),
-    Key("margin", "number", "seconds after acceptance before which no answer comes; answer_every by default"),
-    Key("jobs_at_once", "times", "how many jobs are worked on at a time; 2 by default"),
+    Key("margin", "number", "seconds that a job has: it is answered at the first answer time after them, whenever it "
+        "is done; 3 by default"),
+    Key("late", "text", "what becomes of a job that is not done at its answer time: it is lost, and its worst case "
+        "charged, so that nothing tells how long it took (\"lose\", the default), or it is answered at a later one "
+        "(\"wait\"), from which whoever asked learns that", choices=("lose", "wait")),
+    Key("job_timeout", "number", "with late = \"wait\": seconds after its answer time when a job that is not done is "
+        "lost all the same; 600 by default"),
+    Key("pace", "number", "seconds that a question may take while others wait: choose it above the slowest question, "
+        "for one that takes longer is given up then, and lost; 0.5 by default"),
+    Key("jobs_at_once", "times", "how many data sets are asked at a time, each one question at a time; 2 by default"),
     Key("queue", "positive", "the most jobs of one account that are not answered yet; 50 by default"),
-    Key("largest_request", "positive", "bytes; 65536 by default"),
+    Key("reviews", "positive", "the most jobs of one account that wait for a review; as many as 'queue' by default"),
+    Key("questions", "positive", "the most questions in jobs of one account that are not answered yet; 500 by default"),
+    Key("largest_request", "positive", "bytes, at most a million; 65536 by default"),
+    Key("largest_answer", "positive", "the most numbers that the answers of one job may have together, at most a "
+        "million; 50000 by default"),
+    Key("keep_results", "number", "days after which results of answered jobs, and tokens that have ended, are removed; "
+        "a job's line stays. Without it everything is kept"),
+    Key("connections", "positive", "the most connections at a time; 1000 by default, and never more than there are "
+        "file descriptors for"),
+    Key("listeners", "positive", "the most live listeners, and requests that wait for an answer, of one token; 100 by "
+        "default, and never more than a quarter of the connections"),
+    Key("accounts", "positive", "the most accounts that custodians may make with their tokens directly below a ledger, "
+        "and below each of those; 1000 by default"),
     Key("external_engines", "switch", "whether tokens of role 'engine' may reserve and settle; false by default"),
 )  # fmt: skip
 _TLS = (
@@ -58,6 +78,8 @@ _TOP = (
 )
 _ANYTHING = {"name": "anything", "kind": "count", "epsilon": 1}
 _DAY = 86_400
+_MILLION = 1_000_000
+_LONGEST_KEPT = 36_500
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,8 @@ class DataSet:
     kinds: tuple[str, ...]
     review: bool
     synthetic: bool
+    largest_answer: int = 50_000
+    """The most numbers that the answers of one job may have together."""
 
     @property
     def ledger(self) -> str:
@@ -101,9 +125,20 @@ class ServerConfig:
     """Names under which browsers reach it, with ports where they show them; none if any will do."""
     answer_every: float
     margin: float
+    late: str
+    pace: float
+    job_timeout: float
     jobs_at_once: int
     queue: int
+    questions: int
+    reviews: int
     largest_request: int
+    keep_results: float | None
+    """Days after which results are removed."""
+    connections: int
+    listeners: int
+    accounts: int
+    """That custodians may make below a ledger, and below each of those."""
     external_engines: bool
     url: str
     data: Mapping[str, DataSet]
@@ -133,7 +168,8 @@ class _ConfigReader(StudyReader):
         host, port = self._address(server)
         self._guarded(server, host)
         seconds = self._seconds(server)
-        data = self._data(given, str(ledger.get("url", "")))
+        self._sizes(server)
+        data = self._data(given, str(ledger.get("url", "")), server.get("largest_answer", 50_000))
         self.refuse()
         folder, tls = self.path.parent, server.get("tls")
         return ServerConfig(
@@ -146,10 +182,19 @@ class _ConfigReader(StudyReader):
             behind_proxy=server.get("behind_proxy", False),
             hosts=tuple(server.get("hosts", ())),
             answer_every=seconds,
-            margin=float(server.get("margin", seconds)),
+            margin=float(server.get("margin", 3)),
+            late=server.get("late", "lose"),
+            pace=float(server.get("pace", 0.5)),
+            job_timeout=float(server.get("job_timeout", 600)),
             jobs_at_once=server.get("jobs_at_once", 2),
             queue=server.get("queue", 50),
+            questions=server.get("questions", 500),
+            reviews=server.get("reviews", server.get("queue", 50)),
             largest_request=server.get("largest_request", 65_536),
+            keep_results=server.get("keep_results"),
+            connections=server.get("connections", 1000),
+            listeners=server.get("listeners", 100),
+            accounts=server.get("accounts", 1000),
             external_engines=server.get("external_engines", False),
             url=self._url(ledger["url"]),
             data=data,
@@ -191,13 +236,25 @@ class _ConfigReader(StudyReader):
             self.problem(
                 ("server", "answer_every"), f"[server] 'answer_every' is from 0.05 to {_DAY} seconds, got {every}"
             )
-        if not 0 <= margin <= _DAY:
-            self.problem(("server", "margin"), f"[server] 'margin' is from 0 to {_DAY} seconds, got {margin}")
+        others = {name: server.get(name, 0) for name in ("pace", "job_timeout")}
+        for name, given in {"margin": margin, **others}.items():
+            if not 0 <= given <= _DAY:
+                self.problem(("server", name), f"[server] {name!r} is from 0 to {_DAY} seconds, got {given}")
         return float(every)
 
     # ---- data sets
 
-    def _data(self, given: Mapping[str, Any], url: str) -> dict[str, DataSet]:
+    def _sizes(self, server: Mapping[str, Any]) -> None:
+        for name in ("largest_request", "largest_answer"):
+            if server.get(name, 1) > _MILLION:
+                self.problem(("server", name), f"[server] {name!r} is at most a million, got {server[name]}")
+        days = server.get("keep_results", 1)
+        if not 1 <= days <= _LONGEST_KEPT:
+            self.problem(
+                ("server", "keep_results"), f"[server] 'keep_results' is from 1 to {_LONGEST_KEPT} days, got {days}"
+            )
+
+    def _data(self, given: Mapping[str, Any], url: str, largest: int) -> dict[str, DataSet]:
         sets = given.get("data", {})
         if not isinstance(sets, dict) or not sets:
             self.problem(("data",), "there is no [data.NAME]: a service has at least one data set")
@@ -214,7 +271,7 @@ class _ConfigReader(StudyReader):
                     study, sections = made
                     found[name] = DataSet(
                         name, each.get("title", name), study, sections, bounds, tuple(each.get("kinds", KINDS)),
-                        each.get("review", False), each.get("synthetic", False),
+                        each.get("review", False), each.get("synthetic", False), largest,
                     )  # fmt: skip
         return found
 
@@ -267,14 +324,6 @@ def _unusable(folder: Path, certificate: str, key: str) -> Iterator[str]:
             yield f"{certificate!r} is not a certificate and {key!r} is not its key, as PEM files"
     except OSError:
         yield f"{certificate!r} or {key!r} cannot be read"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _moved(index: Mapping[Place, int], name: str) -> dict[Place, int]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from expost.ledger.address import open_engine
 from expost.ledger.engine import Rows, Settings
-from expost.service.schema import table_statements
+from expost.service.schema import make_tables
 
 Made = TypeVar("Made")
 _Work = tuple[Callable[[Rows], Any], "Future[Any]"]
@@ -29,10 +29,14 @@ class ServiceTables:
         self.engine = open_engine(url, settings)
         self._writing = open_engine(url, settings)
         self._waiting: SimpleQueue[_Work | None] = SimpleQueue()
-        with self._writing.transaction() as run:
-            self._take_turn(run)
-            for statement in table_statements("sqlite" if self.engine.local else "postgres"):
-                run(statement)
+        try:
+            with self._writing.transaction() as run:
+                self._take_turn(run)
+                make_tables(run, "sqlite" if self.engine.local else "postgres")
+        except BaseException:
+            self.engine.close()
+            self._writing.close()
+            raise
         self._thread = Thread(target=self._serve, name="expost-service-writer", daemon=True)
         self._thread.start()
 

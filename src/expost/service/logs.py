@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 
@@ -25,12 +27,39 @@ class JsonLines(logging.Formatter):
         return json.dumps(found)
 
 
+class Limited(logging.Filter):
+    """Lets through so many lines of one kind in a while; the first line after that says how many were left out.
+
+    For what others' code says, of which an attacker can cause any number. What this service says itself is one line for
+    each request, with the number of an incident if there was one, and is never left out.
+    """
+
+    def __init__(self, most: int = 20, seconds: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._kinds: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is written."""
+        if record.name.startswith("expost"):
+            return True
+        now, kind = self._clock(), (record.name, record.levelno)
+        since, said = self._kinds.get(kind, (now, 0))
+        if now - since >= self._seconds:
+            if said > self._most:
+                record.facts = {"left_out": said - self._most}
+            since, said = now, 0
+        self._kinds[kind] = since, said + 1
+        return said < self._most
+
+
 def set_up_logs(level: int = logging.INFO) -> None:
     """Everything to standard error, as lines of JSON."""
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # nobody reads them
     logging._srcfile = None  # nor which line of the source it was
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(Limited())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

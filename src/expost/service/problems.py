@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable
+from http import HTTPStatus
+from math import ceil
 from typing import Any
 
 from expost.errors import (
@@ -36,6 +38,7 @@ TITLES = {
     409: "Not possible now",
     413: "Too large",
     415: "Not JSON",
+    421: "Another name",
     422: "Something in the request breaks a rule",
     429: "Too many",
     500: "Something went wrong",
@@ -63,9 +66,20 @@ KEY_TAKEN = (
 class Refusal(Exception):
     """Why a request is refused, as problem details."""
 
-    def __init__(self, status: int, detail: str, *, faults: Iterable[Fault] = (), **more: Any) -> None:
+    def __init__(
+        self, status: int, detail: str, *, faults: Iterable[Fault] = (), retry_after: float = 1, **more: Any
+    ) -> None:
         super().__init__(status, detail)
         self.status, self.detail, self.faults, self.more = status, detail, tuple(faults), more
+        self._retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What programs and browsers are told beside it: how to say who they are, or when to try again."""
+        if self.status == HTTPStatus.UNAUTHORIZED:
+            return {"www-authenticate": "Bearer"}
+        passing = self.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+        return {"retry-after": f"{max(1, ceil(self._retry_after))}"} if passing else {}
 
     def body(self) -> dict[str, Any]:
         """RFC 9457."""

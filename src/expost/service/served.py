@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +13,30 @@ from expost.data import PrivateTable
 from expost.errors import InvalidStudy, InvalidValue, UnknownEntry
 from expost.ledger import Ledger
 from expost.ledger.imagined import Imagined
-from expost.service.asked import Inquiry
+from expost.service.asked import Fault, Inquiry
 from expost.service.blank import blank_table
 from expost.service.config import DataSet, ServerConfig
+from expost.service.problems import Refusal
 from expost.study.check import Questions
 from expost.study.model import Study
 from expost.study.plan import Plan, plan_questions
 from expost.study.sources import check_same, derived, open_table, public_size, whose
 from expost.study.toml import toml_words
+
+PLAN_SECONDS = 10.0
+"""Seconds that a processor may work on a plan."""
+
+
+def _deadline() -> Callable[[], None]:
+    """Refuses what this thread has worked on for too long. What others do on the machine does not count."""
+    until = time.thread_time() + PLAN_SECONDS
+
+    def go_on() -> None:
+        if time.thread_time() > until:
+            detail = f"to price these questions takes more than {PLAN_SECONDS:g} seconds: ask them in several jobs"
+            raise Refusal(422, detail, faults=[Fault("", detail)], error="InvalidValue")
+
+    return go_on
 
 
 @dataclass(frozen=True)
@@ -36,12 +54,11 @@ class Served:
         """What is asked as a study of an account. Raises ``InvalidRequest``."""
         return asked.study(self.about, account, limit, job, metered=self._has_meters)
 
-    def plan(self, asked: Inquiry, account: tuple[str, ...], limit: Cost, remaining: Cost) -> tuple[Study, Plan]:
-        """What questions would cost. Touches no data, and not the table either. Raises ``InvalidRequest``."""
-        study = self.study(asked, account, limit)
-        budget = Imagined.of(self.account(account)) if self._has_meters else Imagined.holding(remaining)
+    def plan(self, asked: Inquiry, account: tuple[str, ...], budget: Imagined) -> tuple[Study, Plan]:
+        """What questions would cost. Touches no data, and neither table nor ledger. Raises ``InvalidRequest``."""
+        study = self.study(asked, account, budget.levels[-1].limit)
         try:
-            questions = Questions(study, self._columns(study, self.blank), self.size, budget)
+            questions = Questions(study, self._columns(study, self.blank), self.size, budget, _deadline())
             return study, plan_questions(questions, budget)
         except InvalidStudy as error:
             raise asked.refusal(error) from None
@@ -51,9 +68,9 @@ class Served:
         """Whether what remains is more than a cost; that does not change."""
         return len(self.ledger.meters) > 1
 
-    def questions(self, study: Study, account: Ledger) -> Questions:
-        """A study's questions about the private table, paid by an account."""
-        return Questions(study, self._columns(study, self.table), self.size, Imagined.of(account))
+    def questions(self, study: Study, budget: Imagined) -> Questions:
+        """A study's questions about the private table, where this remains."""
+        return Questions(study, self._columns(study, self.table), self.size, budget)
 
     def account(self, path: tuple[str, ...]) -> Ledger:
         """The account of that path, which begins with the ledger's name. Raises ``UnknownEntry``."""
@@ -124,4 +141,5 @@ def _served(config: ServerConfig, about: DataSet) -> Served:
             f"--neighbours {study.privacy.neighbours} --epsilon … --delta …",
         ) from None
     check_same(study, ledger)
+    table.engine.fetch("SELECT 1")  # copies files that are read whole: no job is late for that
     return Served(about, table, derived(study, blank), size, ledger)

@@ -16,16 +16,20 @@ from starlette.responses import RedirectResponse, Response
 
 from expost._version import __version__
 from expost.errors import ExpostError
+from expost.service.addresses import OwnNames
 from expost.service.api import asking, engines, governing, operating, reading
-from expost.service.asked import Fault, InvalidRequest
+from expost.service.asked import Fault, InvalidRequest, first_faults
 from expost.service.config import ServerConfig, read_config
+from expost.service.connections import BACKLOG, GuardedConnection, room_for
 from expost.service.core import Service
 from expost.service.dashboard import pages
-from expost.service.limits import Limits, ProblemReply
+from expost.service.limits import JsonReply, Limits, ProblemReply
 from expost.service.logs import set_up_logs
 from expost.service.problems import TITLES, Refusal, problem_of
 
 _STOP_WITHIN = 30
+_SWITCH = 0.0005
+"""Seconds after which a thread that computes lets the event loop go on: a tenth of Python's own choice."""
 
 
 def create_app(service: Service) -> FastAPI:
@@ -44,24 +48,32 @@ def create_app(service: Service) -> FastAPI:
         lifespan=life,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
     )
     app.state.service = service
     for group in (asking, reading, governing, engines, operating, pages):
         app.include_router(group.router)
     app.mount("/static", pages.STATIC)
+
+    @app.get("/v1/openapi.json", include_in_schema=False)
+    async def description() -> Response:
+        """What the API is. It is made once, and takes longer than others should wait for."""
+        return await service.callers.briefly(lambda: JsonReply(app.openapi()))
+
     app.add_exception_handler(pages.SignInNeeded, _sign_in)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
-    for kind in (Refusal, InvalidRequest, ExpostError):
+    for kind in (Refusal, InvalidRequest, ExpostError, Exception):  # what is not known becomes an incident
         app.add_exception_handler(kind, _refused)
     return app
 
 
 def behind_limits(app: FastAPI, config: ServerConfig) -> Limits:
     """The application behind what every request goes through."""
-    return Limits(app, config.largest_request, secure=config.behind_proxy or config.certificate is not None)
+    names = OwnNames(config.hosts, config.host, behind_proxy=config.behind_proxy)
+    secure = config.behind_proxy or config.certificate is not None
+    return Limits(app, config.largest_request, names, secure=secure)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -87,7 +99,7 @@ def _shown(request: Request, refusal: Refusal) -> Response:
 async def _invalid(request: Request, error: Exception) -> ProblemReply:
     """Faults in words of their own: what was sent is not repeated."""
     assert isinstance(error, RequestValidationError)
-    faults = [Fault(_pointer(each["loc"]), each["msg"]) for each in error.errors()]
+    faults = first_faults(error.errors(), lambda each: Fault(_pointer(each["loc"]), each["msg"]))
     return ProblemReply(Refusal(422, faults[0].detail, faults=faults, error="InvalidValue"))
 
 
@@ -102,6 +114,8 @@ def run_server(file: str | Path) -> None:
     config = read_config(file)
     service = Service(config)
     set_up_logs()
+    sys.setswitchinterval(_SWITCH)
+    GuardedConnection.most = service.door.connections = room_for(config.connections)
     settings = uvicorn.Config(
         behind_limits(create_app(service), config),
         host=config.host,
@@ -114,6 +128,9 @@ def run_server(file: str | Path) -> None:
         ssl_keyfile=config.certificate_key,
         timeout_graceful_shutdown=_STOP_WITHIN,
         timeout_keep_alive=30,
+        backlog=BACKLOG,
+        http=GuardedConnection,
+        ws="none",
         h11_max_incomplete_event_size=65_536,
     )
     _Server(settings, service).run()

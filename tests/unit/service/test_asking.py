@@ -81,6 +81,7 @@ only_if = "many < 10"
     assert abs(found["questions"][0]["value"] - 3000) < 50
 
 
+@pytest.mark.usefixtures("no_reviews")
 def test_a_review_is_recorded_in_the_trail(running: Running) -> None:
     with running.client("alice") as alice, running.client("custodian") as custodian:
         jobs = [submit(alice, key(), COUNT, data="guarded").json() for _ in range(2)]
@@ -99,8 +100,33 @@ def test_a_review_is_recorded_in_the_trail(running: Running) -> None:
         assert running.ledger().account("alice").spent - before == Cost(0.01)
         trail = custodian.get("/v1/audit/export").text
     for verdict, job in zip(("accepted", "declined"), jobs, strict=True):
-        assert f"review of job {job['id']}: {verdict} by custodian: reason" in trail
+        assert trail.count(f"review of job {job['id']}: {verdict}: reason") == 1
     running.ledger().verify()
+
+
+@pytest.mark.usefixtures("no_reviews")
+def test_reviews_have_the_plan_of_when_they_were_asked_and_come_in_pages(running: Running) -> None:
+    with running.client("bob") as bob, running.client("custodian") as custodian:
+
+        def listed(**params: Any) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = custodian.get("/v1/admin/reviews", params=params).json()
+            return found
+
+        before = [each["job"] for each in listed()]
+        jobs = [submit(bob, key(), COUNT, data="guarded").json()["id"] for _ in range(3)]
+        shown = listed(**({"after": before[-1]} if before else {}))
+        assert [each["job"] for each in shown] == jobs
+        answer(bob, submit(bob, key(), COUNT).json()["id"])
+        again = listed(after=jobs[0], limit=1)
+        assert again == shown[1:2], "nothing is planned anew, whatever was spent since"
+        plan = bob.post("/v1/data/guarded/plan", json={"questions": [COUNT]}).json()
+        assert plan["questions"] == again[0]["plan"]["questions"]
+        assert plan["before"] != again[0]["plan"]["before"]
+        assert listed(after=jobs[2]) == []
+        for wrong, status in (({"after": "0" * 32}, 404), ({"limit": 21}, 422), ({"limit": 0}, 422)):
+            assert custodian.get("/v1/admin/reviews", params=wrong).status_code == status
+        for job in jobs:
+            assert bob.delete(f"/v1/jobs/{job}").status_code == 200
 
 
 def test_a_rehearsal_is_free_and_marked(running: Running) -> None:
@@ -251,7 +277,7 @@ def test_reading(running: Running) -> None:
             4,
             5,
         ]
-        assert 'expost_epsilon{ledger="people",of="limit"} 1000' in client.get("/metrics").text
+        assert 'expost_epsilon{account="people",of="limit"} 1000' in client.get("/metrics").text
 
 
 def test_a_listener_hears_changes_until_its_token_is_revoked(running: Running) -> None:
@@ -273,6 +299,27 @@ def test_a_listener_hears_changes_until_its_token_is_revoked(running: Running) -
             assert own.get("/v1/events").status_code == 401
 
 
+def test_engines_do_not_take_what_is_held_for_jobs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    settings = "answer_every = 30\nexternal_engines = true"
+    service = Forked(tmp_path_factory.mktemp("held"), server=settings, epsilon=10).start()
+
+    def reserve(name: str, epsilon: str) -> httpx.Response:
+        body = {"key": name, "label": "x", "parts": {"a": epsilon}, "lease": 60}
+        return engine.post("/v1/engine/reservations", json=body)
+
+    try:
+        with service.client("bob") as bob, service.client("engine") as engine:
+            assert reserve("first", "2").status_code == 201
+            assert submit(bob, "k", COUNT | {"epsilon": 7}).status_code == 202
+            refused = reserve("second", "2")
+            assert (refused.status_code, refused.json()["error"]) == (409, "BudgetExceeded")
+            assert refused.json()["affordable"]["epsilon"] == "1"
+            assert reserve("third", "1").status_code == 201
+            assert reserve("first", "2").json()["error"] == "AlreadyReserved", "not that there is too little"
+    finally:
+        service.stop()
+
+
 def test_one_key_from_many_clients_at_once(running: Running) -> None:
     before, same = running.ledger().account("alice").spent, key()
 
@@ -282,8 +329,9 @@ def test_one_key_from_many_clients_at_once(running: Running) -> None:
             return reply.status_code, reply.json()["id"]
 
     with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(work, range(24)))
-    assert len(found) == 1
+        found = list(pool.map(work, range(24)))
+    assert len({job for _, job in found}) == 1
+    assert {status for status, _ in found} == {202}
     with running.client("alice") as client:
-        answer(client, next(iter(found))[1])
+        answer(client, found[0][1])
     assert running.ledger().account("alice").spent - before == Cost(0.01)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
     config = read_config(write(tmp_path, GOOD))
-    assert (config.host, config.port, config.answer_every, config.margin) == ("127.0.0.1", 0, 0.5, 0.5)
+    assert (config.host, config.port, config.answer_every, config.margin) == ("127.0.0.1", 0, 0.5, 3)
     assert config.url == f"sqlite:///{tmp_path}/books.db"
     people = config.data["people"]
     assert (people.ledger, people.review, people.synthetic, people.bounds) == ("people", False, True, {"age": (0, 100)})
@@ -40,6 +41,12 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ('"127.0.0.1:0"', '"localhost"', "server.toml:2: [server] 'listen' is host:port"),
         ("answer_every = 0.5", "answer_every = 0", "server.toml:3: [server] 'answer_every' is from 0.05"),
         ("answer_every = 0.5", "margin = -1", "server.toml:3: [server] 'margin' is from 0"),
+        (
+            "answer_every = 0.5",
+            "keep_results = 0",
+            "server.toml:3: [server] 'keep_results' is from 1 to 36500 days, got 0",
+        ),
+        ("answer_every = 0.5", 'keep_results = "90 days"', "server.toml:3: [server] 'keep_results' is a number"),
         ("answer_every", "answer_evry", "server.toml:3: [server] unknown key 'answer_evry': did you mean"),
         ("answer_every = 0.5", 'tls = { certificate = "x" }', "server.toml:3: [server] tls: state 'key'"),
         ("sqlite:///books.db", "memory:", "server.toml:6: [ledger] a service needs a durable ledger"),
@@ -65,6 +72,17 @@ def test_mistakes_have_a_line(tmp_path: Path, old: str, new: str, said: str) -> 
         Service(read_config(write(tmp_path, GOOD.replace(old, new, 1))))
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_files_are_read_before_anybody_asks(tmp_path: Path) -> None:
+    """Or whoever asks first is late, and pays for it."""
+    write_people(tmp_path)
+    Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", 1, neighbours="add-remove", unit=UNIT)
+    service = Service(read_config(write(tmp_path, GOOD.replace('"substitute"', '"add-remove"'))))
+    engine: Any = service.served["people"].table.engine
+    assert engine._awaited is None
+    service.database.close()
+    service._let_go()
 
 
 def test_everything_is_said_at_once(tmp_path: Path) -> None:

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from serving import COUNT, Running, answer, submit
-
-HTML = {"accept": "text/html"}
-
-
-@contextmanager
-def signed_in(running: Running, who: str) -> Iterator[tuple[httpx.Client, str]]:
-    """A browser's client, which sends its cookie on loopback; and what its forms carry."""
-    with httpx.Client(base_url=running.address, headers=HTML, timeout=30) as client:
-        reply = client.post("/sign-in", data={"token": running.secrets[who]})
-        assert (reply.status_code, reply.headers["location"]) == (303, "/")
-        cookie = reply.headers["set-cookie"]
-        assert all(each in cookie for each in ("__Host-expost=", "HttpOnly", "Secure", "SameSite=strict", "Path=/"))
-        client.headers["cookie"] = cookie.partition(";")[0]
-        form = re.search(r'name="form" value="(\w+)"', client.get("/").text)
-        assert form is not None
-        yield client, form[1]
-
+from expost import Ledger
+from expost.mechanisms import Laplace
+from expost.service.dashboard.pages import bar_of
+from expost.service.database import ServiceTables
+from expost.service.window import Window
+from serving import COUNT, HTML, Running, answer, signed_in, submit
 
 PAGES = {
     "alice": ("/", "/entries", "/ask", "/ask/people/count", "/jobs"),
@@ -115,6 +103,7 @@ def test_others_things_are_not_there(running: Running) -> None:
             assert client.get(path).status_code == 404, path
 
 
+@pytest.mark.usefixtures("no_reviews")
 def test_review_and_audit_pages(running: Running) -> None:
     with running.client("alice") as alice, signed_in(running, "custodian") as (client, form):
         job = submit(alice, secrets.token_hex(8), COUNT, data="guarded").json()["id"]
@@ -138,3 +127,42 @@ def test_sign_out_ends_the_session(running: Running) -> None:
 def test_no_file_but_the_static_ones(running: Running, path: str) -> None:
     with running.client() as client:
         assert client.get(path).status_code == 404
+
+
+# ---- bars
+
+
+def amounts(limit: str, spent: str, reserved: str, remaining: str) -> dict[str, Any]:
+    names = {"limit": limit, "spent": spent, "reserved": reserved, "remaining": remaining}
+    return {name: {"epsilon": value, "delta": "0"} for name, value in names.items()}
+
+
+@pytest.mark.parametrize(
+    ("balance", "spent", "reserved"),
+    [
+        (amounts("1", "0.25", "0.25", "0.5"), "25.000", "25.000"),
+        (amounts("1000", "0.5", "0", "0.5"), "50.000", "0.000"),  # an account above has spent most of what there was
+        (amounts("3", "1", "0", "0"), "100.000", "0.000"),  # or all of it
+        (amounts("1", "0", "0", "0"), "0.000", "0.000"),
+        (amounts("1", "0.9", "0", "0.3"), "75.000", "0.000"),  # another meter has room for more than the basic sum
+    ],
+)
+def test_bars_are_shares_of_what_can_be_had(balance: dict[str, Any], spent: str, reserved: str) -> None:
+    assert bar_of(balance) == {"spent": spent, "reserved": reserved}
+
+
+def test_more_small_questions_than_the_basic_sum_holds(tmp_path: Path) -> None:
+    """What is spent never is more than the limit, and no bar leaves the page."""
+    url = f"sqlite:///{tmp_path}/books.db"
+    ledger = Ledger.create(url, "metered", 1, 1e-6, accounting="renyi", neighbours="add-remove", unit="row")
+    account = ledger.create_account("carol", 1, 1e-6)
+    for _ in range(162):
+        account.run(Laplace(epsilon=0.01, sensitivity=1), on=1)
+    tables = ServiceTables(url)
+    window = Window(tables, ("metered",))
+    tables.close()
+    assert sum(entry.charged.epsilon for entry in account.entries() if entry.charged is not None) > 1.6
+    for name in ("metered", "metered/carol"):
+        found = window.balance(name)
+        assert 0 < float(found["spent"]["epsilon"]) + float(found["reserved"]["epsilon"]) <= 1
+        assert 0 < sum(map(float, bar_of(found).values())) < 100

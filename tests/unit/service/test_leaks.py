@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import secrets
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import httpx
 
-from serving import COUNT, Running, answer, submit
+from expost.canonical import canonical
+from expost.ledger.codec import encode
+from serving import COUNT, Running, answer, signed_in, submit
 from studies import CANARY
-from unit.service.test_dashboard import signed_in
 
 MARK = "kumquat7731"
 PAGES = ("/", "/entries", "/jobs", "/ask", "/ask/people/count", "/live", "/reviews", "/audit", "/audit/trail.jsonl")
@@ -65,3 +69,45 @@ def test_a_marker_of_alice_is_nowhere_for_bob(running: Running) -> None:
     assert MARK not in log
     assert CANARY not in log
     assert "age >= 60" not in log
+
+
+SECOND = {"name": "old", "kind": "count", "where": "age >= 60", "epsilon": 20}
+"""Its noise is nearly always 0, so that the same is answered again."""
+
+
+def written(value: int) -> Iterator[str]:
+    """The ways to write an answer, by itself and beside what the trail says of it."""
+    for text in dict.fromkeys((str(value), f"{float(value)}", encode(value), canonical(value), json.dumps(str(value)))):
+        yield from (text, f"{text}\n", f'{{"output":{text}}}', f'{{"output": {text}}}', f'["released",{text}]')
+        yield from (f"nonce:{text}", f"nonce::{text}", f"released{text}", f"[{text}]")
+
+
+def recovered(seen: str, answers: range) -> set[int]:
+    """What somebody who tries all answers finds: those of which a hash was seen."""
+    hashes = set(re.findall("[0-9a-f]{32,128}", seen))
+    tried = (hashlib.sha256, hashlib.sha1, hashlib.md5, hashlib.sha512, hashlib.blake2b)
+    return {
+        value for value in answers for text in written(value)
+        if not hashes.isdisjoint(make(text.encode()).hexdigest() for make in tried)
+    }  # fmt: skip
+
+
+def test_an_auditor_who_tries_all_answers_finds_none(running: Running) -> None:
+    """An answer has few possible values: a hash of it alone told it within milliseconds."""
+    with running.client("alice") as alice, running.client("auditor") as auditor:
+        found = [answer(alice, submit(alice, secrets.token_hex(8), SECOND).json()["id"]) for _ in range(3)]
+        said = [each["result"]["questions"][0] for each in found]
+        lines, after = list[str](), 0
+        while page := auditor.get("/v1/audit", params={"after": after, "limit": 1000}).json():
+            lines, after = [*lines, *(each["line"] for each in page)], page[-1]["sequence"]
+        others = [auditor.get(path).text for path in ("/v1/audit/export", "/v1/entries?last=1000", "/v1/statement")]
+    values = [each["value"] for each in said]
+    assert len(set(values)) < 3
+    around = range(min(values) - 20, max(values) + 20)
+    seen = "\n".join([*lines, *others])
+    assert recovered(seen, around) == set()
+    entries = {each["receipts"][0]["entry"] for each in said}
+    settled = [json.loads(line) for line in lines]
+    outputs = [each["body"]["output"] for each in settled if each["event"] == "settle" and each["entry"] in entries]
+    assert len(set(outputs)) == 3, "equal answers have different commitments"
+    assert recovered(hashlib.sha256(encode(values[0]).encode()).hexdigest(), around) == {values[0]}  # the control

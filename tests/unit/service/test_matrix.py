@@ -53,8 +53,11 @@ MATRIX: dict[str, Call] = {
     "POST /v1/data/{data}/jobs": Call(lambda t: {"data": "people", "json": ASK, "headers": key()}, ("alice", "bob")),
     "GET /v1/jobs": Call(lambda t: {}, ("alice", "bob")),
     "GET /v1/jobs/{job}": Call(lambda t: {"job": t.job}, ("alice",)),
+    "DELETE /v1/jobs/{job}": Call(lambda t: {"job": t.waiting}, ("alice",)),
     "GET /v1/account": Call(lambda t: dict(OWN_ALICE), ("custodian", "auditor", "alice")),
     "GET /v1/accounts": Call(lambda t: {}, READERS),
+    "GET /v1/accounting": Call(lambda t: {}, READERS),
+    "POST /v1/accounting": Call(lambda t: {"json": {"charge": [1, 0, 0, 0, 0, 0, 0]}}, READERS),
     "GET /v1/entries": Call(lambda t: dict(OWN_ALICE), ("custodian", "auditor", "alice")),
     "GET /v1/statement": Call(lambda t: dict(OWN_ALICE), ("custodian", "auditor", "alice")),
     "GET /v1/audit": Call(lambda t: {}, ("custodian", "auditor", "stranger")),
@@ -65,7 +68,7 @@ MATRIX: dict[str, Call] = {
         lambda t: {"json": {"account": f"people/{fresh()}", "epsilon": "1"}}, ("custodian",)
     ),
     "POST /v1/admin/limits": Call(
-        lambda t: {"json": {"account": "people/alice", "epsilon": "5000", "reason": "r"}}, ("custodian",)
+        lambda t: {"json": {"account": "people/alice", "epsilon": "1000", "reason": "r"}}, ("custodian",)
     ),
     "POST /v1/admin/closings": Call(lambda t: {"json": {"account": "people/closable", "reason": "r"}}, ("custodian",)),
     "GET /v1/admin/tokens": Call(lambda t: {}, ("custodian", "stranger")),

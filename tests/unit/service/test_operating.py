@@ -20,20 +20,8 @@ from expost import Ledger
 from expost.cli.main import app
 from expost.errors import InvalidStudy
 from expost.service.config import read_config
-from serving import COUNT, UNIT, Running, answer, submit
+from serving import COUNT, METERED, UNIT, Running, answer, submit
 
-METERED = """
-[data.metered]
-path = "people.csv"
-ledger = "metered"
-synthetic = true
-schema = { person = "integer", age = "integer", city = "text", cost = "number", word = "text" }
-
-[data.metered.privacy]
-unit = "row"
-who = "visitor"
-neighbours = "substitute"
-"""
 NORMAL = {"name": "n", "kind": "count", "where": "age >= 60", "noise": "gaussian", "epsilon": 0.1}
 
 
@@ -47,7 +35,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     ledger = Ledger.create(service.url, "metered", 1, 1e-6, neighbours="substitute", unit=UNIT, accounting="renyi")
     ledger.create_account("carol", 1, 1e-6)
     ledger.create_account("dave", 1)
-    service.add_tokens(("carol", "analyst", "metered/carol"), ("dave", "analyst", "metered/dave"))
+    ledger.create_account("erin", 1, 1e-6)
+    service.add_tokens(*((name, "analyst", f"metered/{name}") for name in ("carol", "dave", "erin")))
     yield service.start()
     service.stop()
 
@@ -91,8 +80,17 @@ def test_tls_is_served_and_nothing_else(secured: Running) -> None:
 def test_the_client_asks_over_tls(secured: Running) -> None:
     transport = httpx.HTTPTransport(verify=trusting(secured))
     with xp.connect(secured.address, secured.secrets["alice"], transport=transport) as there:
-        release = there.ledger.run(there.tables["people"].where("age >= 60").count().laplace(epsilon=0.01))
+        release = there.ledger.run(there.data["people"].where("age >= 60").count().mechanism(epsilon=0.01))
         assert release.charged == xp.Cost(0.01)
+
+
+def test_the_client_says_what_is_wrong_with_tls(secured: Running) -> None:
+    since, token = time.monotonic(), secured.secrets["alice"]
+    with pytest.raises(xp.LedgerUnavailable, match="if it serves TLS, say https://"):
+        xp.connect(secured.address.replace("https:", "http:"), token)
+    with pytest.raises(xp.LedgerUnavailable, match=r"the certificate of 127.0.0.1:\d+ is not trusted \(self-signed"):
+        xp.connect(secured.address, token)
+    assert time.monotonic() - since < 2
 
 
 def test_a_browser_signs_in_over_tls(secured: Running) -> None:
@@ -108,8 +106,9 @@ def test_a_browser_signs_in_over_tls(secured: Running) -> None:
 def test_forms_come_from_pages_of_the_stated_names(secured: Running) -> None:
     token = {"token": secured.secrets["alice"]}
     with httpx.Client(base_url=secured.address, verify=trusting(secured)) as client:
-        forged = {"host": "evil.example", "origin": "https://evil.example"}
-        assert client.post("/sign-in", data=token, headers=forged).status_code == 403
+        evil = {"origin": "https://evil.example"}
+        assert client.post("/sign-in", data=token, headers=evil | {"host": "evil.example"}).status_code == 421
+        assert client.post("/sign-in", data=token, headers=evil).status_code == 403
         assert client.post("/sign-in", data=token, headers={"origin": "null"}).status_code == 403
         known = {"origin": "https://answers.example"}  # what a proxy in front of it is called
         assert client.post("/sign-in", data=token, headers=known).status_code == 303
@@ -220,7 +219,7 @@ def test_normal_noise_needs_no_delta_under_renyi_accounting(secured: Running) ->
         done = answer(client, submit(client, "normal", NORMAL, data="metered").json()["id"])
         (question,) = done["result"]["questions"]
         assert question["state"] == "answered"
-        assert "normal" in str(question["how"])
+        assert "Gaussian" in str(question["how"])
         assert client.get("/v1/account").json()["remaining"] != before
         rehearsed = client.post("/v1/data/metered/rehearsal", json={"questions": [NORMAL]}).json()
         assert rehearsed["questions"][0]["state"] == "answered"
@@ -228,6 +227,29 @@ def test_normal_noise_needs_no_delta_under_renyi_accounting(secured: Running) ->
     assert (entry.account, entry.state) == ("metered/carol", "settled")
     assert entry.amounts is not None
     assert entry.amounts.renyi > 0
+
+
+@pytest.mark.parametrize("many", [1, 120, 2000])
+def test_the_client_quotes_what_the_meters_say(secured: Running, many: int) -> None:
+    """A hundred and twenty times 0.01 are more than the limit of 1, and fit on another meter."""
+    transport = httpx.HTTPTransport(verify=trusting(secured))
+    with xp.connect(secured.address, secured.secrets["erin"], transport=transport) as there:
+        question = there.data["metered"].where("age >= 60").count().mechanism(epsilon=0.01)
+        quote = there.ledger.quote([question] * many)
+        assert there.ledger.quote([question.guarantee]).fits
+    assert quote == Ledger.load(secured.url, "metered", recover=False).account("erin").quote([question] * many)
+    assert quote.fits == (many < 2000)
+    assert (quote.worst <= quote.remaining) == (many == 1)
+
+
+def test_the_client_asks_for_gaussian_noise_at_the_price_on_the_meters(secured: Running) -> None:
+    transport = httpx.HTTPTransport(verify=trusting(secured))
+    with xp.connect(secured.address, secured.secrets["erin"], transport=transport) as there:
+        question = there.data["metered"].where("age >= 60").count()
+        quote = there.ledger.quote(question, epsilon=0.01, noise="gaussian")
+        assert (quote.worst, quote.fits) == (xp.Cost(0), True)
+        book = Ledger.load(secured.url, "metered", recover=False).account("erin")
+        assert quote.worst_amounts == book.quote(question, epsilon=0.01, noise="gaussian").worst_amounts
 
 
 @pytest.mark.parametrize(("who", "data"), [("alice", "people"), ("dave", "metered")])

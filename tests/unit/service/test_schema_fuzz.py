@@ -41,7 +41,7 @@ def test_whatever_is_sent(running: Running, ledger: Ledger) -> None:
         @given(case=operation.as_strategy(), who=st.sampled_from(WHO))
         @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
         def send(case: Any, who: str) -> None:
-            if case.path_parameters and case.method == "DELETE":
+            if case.path_parameters and "token_id" in case.path_parameters and case.method == "DELETE":
                 case.path_parameters = {"token_id": "none"}
             if isinstance(case.query, dict) and "wait" in case.query:
                 case.query["wait"] = 0

@@ -37,11 +37,12 @@ def allow(*roles: Role) -> Any:
     async def check(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)] = None
     ) -> AccessToken:
-        token = None if given is None else await service_of(request).token_of(given.credentials)
+        token = None if given is None else await service_of(request).door.token_of(given.credentials)
         if token is None:
             raise Refusal(401, "send a valid token: Authorization: Bearer xp_…")
         if token.role not in roles:
             raise Refusal(403, f"a token of role {token.role!r} may not do this")
+        request.state.account = token.account
         return token
 
     checked: Callable[..., Awaitable[AccessToken]] = check
@@ -50,7 +51,7 @@ def allow(*roles: Role) -> Any:
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals of a route, for the OpenAPI document."""
-    everywhere = (400, 401, 403, 404, 413, 415, 422, 500, 503)
+    everywhere = (400, 401, 403, 404, 413, 415, 422, 429, 500, 503)
     return {status: {"description": TITLES[status], **_PROBLEM} for status in sorted({*everywhere, *statuses})}
 
 

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
-ShortName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f/]+$")]
+from expost.service.asked import MOST_DERIVED, MOST_QUESTIONS
+from expost.service.lines import LONGEST_SAID, RULE, is_line
+
+_MOST_FIELDS = 50
+MOST_PARTS = 1000
+_CHARGED = 7
+"""Numbers of a charge."""
+
+
+def sized(most: int, what: str) -> BeforeValidator:
+    """How much a list or a mapping holds is looked at before each of its things is: their faults take longer."""
+
+    def check(given: Any) -> Any:
+        if isinstance(given, Sized) and len(given) > most:
+            raise PydanticCustomError("too_long", "there are at most {most} {what} here", {"most": most, "what": what})
+        return given
+
+    return BeforeValidator(check)
+
+
+def _line(text: str) -> str:
+    if not is_line(text):
+        raise PydanticCustomError("line", "this is not {rule}", {"rule": RULE})
+    return text
+
+
+Line = AfterValidator(_line)
+"""Text that stands in the audit trail."""
+ShortName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f/]+$"), Line]
 AccountPath = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f]+$")]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_SAID, pattern=r"^[^\x00-\x1f]+$"), Line]
 Decimal = Annotated[str, StringConstraints(max_length=40, pattern=r"^[0-9]+(\.[0-9]+)?([eE]-?[0-9]{1,3})?$")]
 
 
@@ -16,6 +46,14 @@ class Given(BaseModel):
     """A request: no unknown fields, no other types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, given: Any) -> Any:
+        """A fault for each unknown field would take longer than the request is long."""
+        if isinstance(given, dict) and len(given) > _MOST_FIELDS:
+            raise PydanticCustomError("too_long", "a request has few fields: see /v1/openapi.json")
+        return given
 
 
 class Reply(BaseModel):
@@ -57,9 +95,9 @@ class ProblemModel(BaseModel):
 class Ask(Given):
     """Questions, as JSON or as a study's TOML, and columns computed for them."""
 
-    questions: list[dict[str, Any]] | None = None
+    questions: Annotated[list[dict[str, Any]], Field(max_length=MOST_QUESTIONS)] | None = None
     toml: Annotated[str, StringConstraints(max_length=100_000)] | None = None
-    derive: dict[str, str] | None = None
+    derive: Annotated[dict[str, str], Field(max_length=MOST_DERIVED), sized(MOST_DERIVED, "columns")] | None = None
 
 
 class DataModel(Reply):
@@ -126,8 +164,8 @@ class PlanModel(Reply):
     fits: bool
 
 
-class JobModel(Reply):
-    """A job: in review, accepted or done. The result is there when it is done."""
+class JobLine(Reply):
+    """A job in a list: in review, accepted or done. Its result is in the job itself."""
 
     id: str
     account: str
@@ -135,10 +173,20 @@ class JobModel(Reply):
     data: str
     state: Literal["review", "accepted", "done"]
     accepted_at: str
+    starts_at: str | None
+    """Until then it can be cancelled; None while it waits for a review."""
+    due_at: str | None
+    """When its answer comes."""
     answered_at: str | None
     questions: list[str]
-    result: dict[str, Any] | None
+    outcome: str | None
     review: dict[str, str] | None
+
+
+class JobModel(JobLine):
+    """A job. The result is there when it is done."""
+
+    result: dict[str, Any] | None
 
 
 class AccountModel(Reply):
@@ -150,6 +198,25 @@ class AccountModel(Reply):
     reserved: CostModel
     remaining: CostModel
     closed: bool
+
+
+class AccountingModel(Reply):
+    """What an account counts beside the basic sum: the ledger's meters, as text; none if there is only that sum."""
+
+    meters: str | None
+    basic_alone: bool
+
+
+class ChargeModel(Given):
+    """A charge in whole units: ε in 10⁻¹², δ in its unit, and what other meters count of it."""
+
+    charge: Annotated[list[Annotated[int, Field(ge=0, lt=2**62)]], Field(min_length=_CHARGED, max_length=_CHARGED)]
+
+
+class RoomModel(Reply):
+    """Whether a charge would fit now."""
+
+    fits: bool
 
 
 class EntryModel(Reply):
@@ -213,7 +280,8 @@ class NewToken(Given):
     role: Literal["custodian", "analyst", "auditor", "engine"]
     account: AccountPath
     name: ShortName
-    days: Annotated[float, Field(gt=0, le=3650)] = 90
+    days: Annotated[float, Field(gt=0, le=3650)] | None = None
+    """90 by default, or as long as the token that it is made with."""
 
 
 class TokenModel(Reply):
@@ -226,6 +294,7 @@ class TokenModel(Reply):
     made_at: int
     expires_at: int
     revoked: bool
+    maker: str | None
 
 
 class MadeToken(TokenModel):
@@ -235,14 +304,14 @@ class MadeToken(TokenModel):
 
 
 class ReviewModel(Reply):
-    """A job that waits for a custodian: what it asks, and what that would cost."""
+    """A job that waits for a custodian: what it asks, and what that would have cost when it was asked."""
 
     job: str
     account: str
     data: str
     accepted_at: str
     asked: dict[str, Any]
-    plan: PlanModel | None
+    plan: PlanModel
 
 
 class ReviewDecision(Given):
@@ -257,7 +326,7 @@ class NewReservation(Given):
 
     key: ShortName
     label: Text
-    parts: Annotated[dict[ShortName, Decimal], Field(min_length=1, max_length=1000)]
+    parts: Annotated[dict[ShortName, Decimal], Field(min_length=1, max_length=MOST_PARTS), sized(MOST_PARTS, "parts")]
     delta: Decimal = "0"
     lease: Annotated[float, Field(gt=0, le=86_400 * 7)]
 

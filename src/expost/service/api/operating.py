@@ -1,8 +1,6 @@
-"""Routes for whoever runs it: life, readiness, numbers. No private values, and no names of accounts."""
+"""Routes for whoever runs it: life, readiness, numbers. No private values."""
 
 from __future__ import annotations
-
-import asyncio
 
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
@@ -30,13 +28,15 @@ async def readiness(here: Here) -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse, responses=refusals())
 async def metrics(here: Here, token: Auditor) -> PlainTextResponse:
-    """Numbers for Prometheus, as of the last answer time. With names of ledgers, and of no account."""
-    counts = await asyncio.to_thread(here.jobs.counts)
-    lines = ["# TYPE expost_jobs gauge", *(f'expost_jobs{{state="{name}"}} {n}' for name, n in counts.items())]
+    """Numbers for Prometheus, as of the last answer time: of the token's account, with all below it."""
+    account = await here.account(token)
+    counts = await here.callers.work(token.account, lambda: here.jobs.counts(account))
+    of = f'account="{_label(account)}"'
+    lines = ["# TYPE expost_jobs gauge", *(f'expost_jobs{{{of},state="{name}"}} {n}' for name, n in counts.items())]
     lines += ["# TYPE expost_epsilon gauge"]
-    balance = here.window.balance(token.path[0])
+    balance = here.window.balance(account)
     for what in ("limit", "spent", "reserved", "remaining"):
-        lines.append(f'expost_epsilon{{ledger="{_label(token.path[0])}",of="{what}"}} {balance[what]["epsilon"]}')
+        lines.append(f'expost_epsilon{{{of},of="{what}"}} {balance[what]["epsilon"]}')
     lines += ["# TYPE expost_answer_time_seconds gauge", f"expost_answer_time_seconds {here.bell.slot:.3f}"]
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 

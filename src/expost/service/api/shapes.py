@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
+from expost.frame import plain
 from expost.ledger import Entry
 from expost.service.jobs import ServiceJob
-from expost.study.answers import plain
 from expost.study.kinds import KINDS
-from expost.study.plan import Plan, PlanLine
+
+_STATE = re.compile(r'\{"state": "(\w+)"')
 
 
 def moment(microseconds: int) -> str:
@@ -18,10 +20,10 @@ def moment(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def job_reply(job: ServiceJob) -> dict[str, Any]:
-    """A job as its owner sees it: nothing of its result before it was answered."""
+def job_line(job: ServiceJob) -> dict[str, Any]:
+    """A job as its owner sees it in a list, without its result."""
     answered = job.delivered_at is not None
-    state = "done" if answered else "accepted" if job.state == "done" else job.state
+    state = "done" if answered else "review" if job.state == "review" else "accepted"
     return {
         "id": job.id,
         "account": job.account,
@@ -29,42 +31,43 @@ def job_reply(job: ServiceJob) -> dict[str, Any]:
         "data": job.data,
         "state": state,
         "accepted_at": moment(job.accepted_at),
+        "starts_at": None if state == "review" else moment(job.starts_at),
+        "due_at": None if state == "review" else moment(job.due_at),
         "answered_at": None if job.delivered_at is None else moment(job.delivered_at),
         "questions": asked_names(job),
-        "result": json.loads(job.result) if answered and job.result else None,
-        "review": json.loads(job.decision) if job.decision and (answered or job.state == "accepted") else None,
+        "outcome": _outcome(job) if answered else None,
+        "review": _review(job) if job.decision and (answered or job.state != "review") else None,
     }
+
+
+def job_text(job: ServiceJob) -> str:
+    """A job as its owner sees it, in JSON. Its result is the text that was kept, once it was answered."""
+    line = json.dumps(job_line(job), ensure_ascii=False)
+    result = job.result if job.delivered_at is not None and job.result else "null"
+    return f'{line[:-1]}, "result": {result}}}'
+
+
+def review_text(job: ServiceJob) -> str:
+    """A job as its custodians see it, in JSON: what it asks, and what that would have cost when it was asked."""
+    line = {"job": job.id, "account": job.account, "data": job.data, "accepted_at": moment(job.accepted_at)}
+    return f'{json.dumps(line, ensure_ascii=False)[:-1]}, "asked": {job.body}, "plan": {job.plan}}}'
+
+
+def _outcome(job: ServiceJob) -> str | None:
+    """How a job ended, from the first words of its result."""
+    found = _STATE.match(job.result or "")
+    return found[1] if found else None
+
+
+def _review(job: ServiceJob) -> dict[str, str]:
+    found = json.loads(job.decision or "{}")
+    return {name: found[name] for name in ("verdict", "by", "token", "reason")}
 
 
 def asked_names(job: ServiceJob) -> list[str]:
     """The names of a job's questions, where they came as JSON."""
     questions = json.loads(job.body).get("questions") or []
     return [str(each.get("name", "")) for each in questions]
-
-
-def plan_reply(plan: Plan) -> dict[str, Any]:
-    """A plan."""
-    return {
-        "questions": [_line(line) for line in plan.lines],
-        "before": plan.before.to_json(),
-        "remaining_worst": plan.worst.to_json(),
-        "remaining_best": plan.best.to_json(),
-        "fits": plan.fits,
-    }
-
-
-def _line(line: PlanLine) -> dict[str, Any]:
-    question = line.question
-    return {
-        "name": question.name,
-        "kind": question.kind,
-        "label": question.label,
-        "worst": None if line.worst is None else line.worst.to_json(),
-        "best": None if line.best is None else line.best.to_json(),
-        "fit": line.fit,
-        "why": line.why,
-        "expected": None if line.accuracy is None else str(line.accuracy),
-    }
 
 
 def entry_reply(entry: Entry) -> dict[str, Any]:

@@ -5,34 +5,39 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
-from expost.cost import Cost
+import httpx
+
+from expost.cost import Cost, Number
 from expost.data import PrivateTable
 from expost.data.unit import stated_unit
-from expost.errors import LedgerUnavailable, MissingDependency
+from expost.errors import LedgerUnavailable
 from expost.guarantee import Guarantee
 from expost.ledger import Quote
-from expost.mechanism import Mechanism
+from expost.mechanism import Mechanism, Out, Release
+from expost.question import NoiseName, Question
 from expost.service.blank import blank_table
-from expost.service.client.calls import WAIT, CallSteps, HttpCall, error_of_problem, job_steps, quote_of, run_steps
-
-try:
-    import httpx
-except ModuleNotFoundError as missing:  # pragma: no cover - the development environment has it
-    raise MissingDependency("clients", str(missing.name), "client") from None
+from expost.service.client.calls import WAIT, CallSteps, HttpCall, error_of_problem, job_steps, quote_steps, run_steps
+from expost.service.client.reaching import checked_address, checked_token, not_a_service, why_away
 
 _TRIES = 6
+_LONGEST_PAUSE = 10.0
+_Planned: TypeAlias = Question | Mechanism | Guarantee
 _PASSING = (429, 502, 503, 504)
 
 
-def connect(url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> Connection:
+def connect(
+    url: str, token: str, *, in_the_clear: bool = False, transport: httpx.BaseTransport | None = None
+) -> Connection:
     """A connection to a service: ``connect("https://host", token)``.
 
-    ``connection.tables["visits"]`` is a table without rows, to make questions with; ``connection.ledger.run(question)``
-    asks them where the data is.
+    ``connection.data["visits"]`` is a table without rows, to make questions with, and
+    ``connection.run(question, epsilon=0.1)`` asks them where the data is. Beyond this machine ``http://`` needs
+    ``in_the_clear=True``: anybody on the way could read the token.
     """
-    client = httpx.Client(base_url=url, headers=_headers(token), timeout=WAIT + 30, transport=transport)
+    address = checked_address(url, in_the_clear=in_the_clear)
+    client = httpx.Client(base_url=address, headers=_headers(token), timeout=WAIT + 30, transport=transport)
     try:
         return Connection(client)
     except BaseException:
@@ -40,9 +45,12 @@ def connect(url: str, token: str, *, transport: httpx.BaseTransport | None = Non
         raise
 
 
-async def connect_async(url: str, token: str, *, transport: httpx.AsyncBaseTransport | None = None) -> AsyncConnection:
-    """The same, for asyncio: ``await connection.ledger.run(question)``."""
-    client = httpx.AsyncClient(base_url=url, headers=_headers(token), timeout=WAIT + 30, transport=transport)
+async def connect_async(
+    url: str, token: str, *, in_the_clear: bool = False, transport: httpx.AsyncBaseTransport | None = None
+) -> AsyncConnection:
+    """The same, for asyncio: ``await connection.run(question, epsilon=0.1)``."""
+    address = checked_address(url, in_the_clear=in_the_clear)
+    client = httpx.AsyncClient(base_url=address, headers=_headers(token), timeout=WAIT + 30, transport=transport)
     connection = AsyncConnection(client)
     try:
         await connection.open()
@@ -56,17 +64,24 @@ class _Connected:
     """What both kinds of connections know: the account, and its tables."""
 
     account: str
-    tables: dict[str, PrivateTable]
+    data: dict[str, PrivateTable]
+    address: str
+    is_open = False
+    """Whether the service was reached before: then what fails may pass."""
 
     def take(self, balance: Mapping[str, Any], data: list[Mapping[str, Any]]) -> None:
         """What the service answered at first."""
         self.account = balance["account"]
-        self.tables = {each["name"]: _table(each) for each in data}
+        self.data = {each["name"]: _table(each) for each in data}
+
+    def running(self, what: Any, said: Mapping[str, Any], key: str | None, label: str | None) -> CallSteps:
+        """What is said to run a question or a mechanism."""
+        return run_steps(self.account, what, said, self.steps_of, key, label, service=self.address)
 
     def steps_of(self, mechanism: Any) -> int:
         """How many steps the mechanism's table had before anything was done with it."""
         table = getattr(getattr(mechanism, "question", None), "table", None)
-        own = self.tables.get(table.engine.name) if isinstance(table, PrivateTable) else None
+        own = self.data.get(table.engine.name) if isinstance(table, PrivateTable) else None
         return 0 if own is None else len(own.steps)
 
 
@@ -77,7 +92,7 @@ class Connection(_Connected):
     ----------
     account
         The name of the account that pays.
-    tables
+    data
         Its tables, by name.
     ledger
         Its ledger, which runs questions to these tables.
@@ -86,7 +101,7 @@ class Connection(_Connected):
     ledger: RemoteLedger
 
     def __init__(self, client: httpx.Client) -> None:
-        self._client = client
+        self._client, self.address = client, str(client.base_url)
         self.take(self.do(_one(HttpCall("GET", "/v1/account"))), self.do(_one(HttpCall("GET", "/v1/data"))))
         self.ledger = RemoteLedger(self)
 
@@ -105,6 +120,20 @@ class Connection(_Connected):
         """Ask several questions, as a study does, and wait; the job with its result, in plain JSON."""
         return self.do(job_steps(data, _body(questions, toml), key))
 
+    def run(
+        self,
+        what: Question[Out] | Mechanism[Any, Out],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+    ) -> Release[Out]:
+        """As ``connection.ledger.run``."""
+        return self.ledger.run(what, epsilon=epsilon, within=within, delta=delta, noise=noise, key=key, label=label)
+
     def plan(self, data: str, questions: list[Any] | None = None, *, toml: str | None = None) -> Any:
         """What questions would cost, in plain JSON. Free."""
         return self.do(_one(HttpCall("POST", f"/v1/data/{data}/plan", _body(questions, toml))))
@@ -120,16 +149,18 @@ class Connection(_Connected):
         self.close()
 
     def _send(self, call: HttpCall) -> Any:
+        sending = _Sending(call, self)
         for attempt in range(_TRIES):
             try:
                 reply = self._client.request(call.method, call.path, json=call.json, params=dict(call.params),
                                              headers=dict(call.headers))  # fmt: skip
-            except httpx.TransportError:
-                reply = None
-            if reply is not None and reply.status_code not in _PASSING:
-                return _read(reply, call, self)
-            time.sleep(_pause(attempt))
-        raise _away(reply, self)
+            except httpx.TransportError as error:
+                sending.lost(error, self._client.base_url)
+            else:
+                if sending.got(reply):
+                    return sending.read(reply)
+            time.sleep(sending.pause(attempt))
+        raise sending.problem
 
 
 class AsyncConnection(_Connected):
@@ -139,7 +170,7 @@ class AsyncConnection(_Connected):
     ----------
     account
         The name of the account that pays.
-    tables
+    data
         Its tables, by name.
     ledger
         Its ledger, which runs questions to these tables.
@@ -148,7 +179,7 @@ class AsyncConnection(_Connected):
     ledger: AsyncRemoteLedger
 
     def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
+        self._client, self.address = client, str(client.base_url)
 
     async def open(self) -> None:
         """Read the account and its tables from the service."""
@@ -170,6 +201,22 @@ class AsyncConnection(_Connected):
         """Ask several questions, as a study does, and wait; the job with its result, in plain JSON."""
         return await self.do(job_steps(data, _body(questions, toml), key))
 
+    async def run(
+        self,
+        what: Question[Out] | Mechanism[Any, Out],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+    ) -> Release[Out]:
+        """As ``connection.ledger.run``."""
+        return await self.ledger.run(
+            what, epsilon=epsilon, within=within, delta=delta, noise=noise, key=key, label=label
+        )
+
     async def plan(self, data: str, questions: list[Any] | None = None, *, toml: str | None = None) -> Any:
         """What questions would cost, in plain JSON. Free."""
         return await self.do(_one(HttpCall("POST", f"/v1/data/{data}/plan", _body(questions, toml))))
@@ -185,16 +232,18 @@ class AsyncConnection(_Connected):
         await self.close()
 
     async def _send(self, call: HttpCall) -> Any:
+        sending = _Sending(call, self)
         for attempt in range(_TRIES):
             try:
                 reply = await self._client.request(call.method, call.path, json=call.json, params=dict(call.params),
                                                    headers=dict(call.headers))  # fmt: skip
-            except httpx.TransportError:
-                reply = None
-            if reply is not None and reply.status_code not in _PASSING:
-                return _read(reply, call, self)
-            await asyncio.sleep(_pause(attempt))
-        raise _away(reply, self)
+            except httpx.TransportError as error:
+                sending.lost(error, self._client.base_url)
+            else:
+                if sending.got(reply):
+                    return sending.read(reply)
+            await asyncio.sleep(sending.pause(attempt))
+        raise sending.problem
 
 
 class RemoteLedger:
@@ -206,14 +255,39 @@ class RemoteLedger:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def run(self, mechanism: Mechanism, *, key: str | None = None, label: str | None = None) -> Any:
-        """Ask a question of one of the connection's tables: its release. The same key gives the same release."""
-        connection = self._connection
-        return connection.do(run_steps(connection.account, mechanism, connection.steps_of(mechanism), key, label))
+    def run(
+        self,
+        what: Question[Out] | Mechanism[Any, Out],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+    ) -> Release[Out]:
+        """Ask a question of one of the connection's tables: its release. The same key gives the same release.
 
-    def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
-        """What mechanisms would cost at worst and at best."""
-        return quote_of(planned, self.remaining)
+        The same call as :meth:`Ledger.run <expost.Ledger.run>`.
+        """
+        connection, said = self._connection, _said(epsilon, within, delta, noise)
+        steps = connection.running(what, said, key, label)
+        found: Release[Out] = connection.do(steps)
+        return found
+
+    def quote(
+        self,
+        planned: _Planned | Iterable[_Planned],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+    ) -> Quote:
+        """What questions or mechanisms would cost at worst and at best."""
+        steps = quote_steps(planned, _said(epsilon, within, delta, noise))
+        found: Quote = self._connection.do(steps)
+        return found
 
     @property
     def name(self) -> str:
@@ -263,14 +337,39 @@ class AsyncRemoteLedger:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def run(self, mechanism: Mechanism, *, key: str | None = None, label: str | None = None) -> Any:
-        """Ask a question of one of the connection's tables: its release. The same key gives the same release."""
-        connection = self._connection
-        return await connection.do(run_steps(connection.account, mechanism, connection.steps_of(mechanism), key, label))
+    async def run(
+        self,
+        what: Question[Out] | Mechanism[Any, Out],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+    ) -> Release[Out]:
+        """Ask a question of one of the connection's tables: its release. The same key gives the same release.
 
-    async def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
-        """What mechanisms would cost at worst and at best."""
-        return quote_of(planned, (await self.balance())["remaining"])
+        The same call as :meth:`Ledger.run <expost.Ledger.run>`.
+        """
+        connection, said = self._connection, _said(epsilon, within, delta, noise)
+        steps = connection.running(what, said, key, label)
+        found: Release[Out] = await connection.do(steps)
+        return found
+
+    async def quote(
+        self,
+        planned: _Planned | Iterable[_Planned],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+    ) -> Quote:
+        """What questions or mechanisms would cost at worst and at best."""
+        steps = quote_steps(planned, _said(epsilon, within, delta, noise))
+        found: Quote = await self._connection.do(steps)
+        return found
 
     async def balance(self) -> dict[str, Cost]:
         """Limit, spent, reserved and remaining, as of the last answer time."""
@@ -283,40 +382,79 @@ class AsyncRemoteLedger:
         return str(text).rstrip("\n")
 
 
+def _said(
+    epsilon: Number | Cost | None, within: Number | str | None, delta: Number, noise: NoiseName | None
+) -> dict[str, Any]:
+    """What a question may cost, or how accurate it must be."""
+    return {"epsilon": epsilon, "within": within, "delta": delta, "noise": noise}
+
+
 def _one(call: HttpCall) -> CallSteps:
     return (yield call)
 
 
 def _headers(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
+    return {"authorization": f"Bearer {checked_token(token)}"}
 
 
 def _body(questions: list[Any] | None, toml: str | None) -> dict[str, Any]:
     return {"questions": questions} if toml is None else {"toml": toml}
 
 
-def _pause(attempt: int) -> float:
-    return float(0.1 * 2**attempt)
+class _Sending:
+    """One call, which may be sent several times: what became of it."""
+
+    def __init__(self, call: HttpCall, connected: _Connected) -> None:
+        self._call, self._connected = call, connected
+        self._may_have_arrived, self._wait = False, 0.0
+        self.problem: Exception = LedgerUnavailable("nothing was sent")
+
+    def lost(self, error: httpx.TransportError, url: httpx.URL) -> None:
+        """There was no reply. Raises if the service was never reached: then the address is wrong, not the network."""
+        self._may_have_arrived |= not isinstance(error, httpx.ConnectError)
+        self.problem, wrong = why_away(error, url)
+        if wrong and not self._connected.is_open:
+            raise self.problem from None
+
+    def got(self, reply: httpx.Response) -> bool:
+        """Whether that is the reply; False if it may pass."""
+        if reply.status_code in _PASSING:
+            asked = reply.headers.get("retry-after", "")
+            self._wait = min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else 0.0
+            self._may_have_arrived |= reply.status_code in (502, 504)
+            self.problem = self._refused(reply)
+        return reply.status_code not in _PASSING
+
+    def pause(self, attempt: int) -> float:
+        """Seconds to wait before it is sent again: as long as the service asked for, in bounds."""
+        return max(0.1 * float(2**attempt), self._wait)
+
+    def read(self, reply: httpx.Response) -> Any:
+        """What was sent back. Raises what the service refused."""
+        if not reply.is_success:
+            raise self._refused(reply)
+        if self._call.text:
+            return reply.text
+        found = _json_of(reply)
+        if found is None:
+            raise not_a_service(reply)
+        self._connected.is_open = True
+        known = reply.headers.get("idempotent-replayed") == "true" and not self._may_have_arrived
+        return (found, known) if self._call.submits else found
+
+    def _refused(self, reply: httpx.Response) -> Exception:
+        found = _json_of(reply)
+        if not isinstance(found, dict) or "status" not in found:
+            return not_a_service(reply)
+        account = getattr(self._connected, "account", "the account")
+        return error_of_problem(found, account, self._call.headers.get("Idempotency-Key"))
 
 
-def _read(reply: httpx.Response, call: HttpCall, connected: _Connected) -> Any:
-    if reply.is_success:
-        return reply.text if call.text else reply.json()
-    raise error_of_problem(_problem(reply), getattr(connected, "account", "the account"))
-
-
-def _away(reply: httpx.Response | None, connected: _Connected) -> Exception:
-    if reply is None:
-        return LedgerUnavailable("the service cannot be reached; the same key asks again, and is charged once")
-    return error_of_problem(_problem(reply), getattr(connected, "account", "the account"))
-
-
-def _problem(reply: httpx.Response) -> dict[str, Any]:
+def _json_of(reply: httpx.Response) -> Any:
     try:
-        found = reply.json()
+        return reply.json()
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"status": reply.status_code, "detail": "the service refuses this"}
+        return None
 
 
 def _table(facts: Mapping[str, Any]) -> PrivateTable:

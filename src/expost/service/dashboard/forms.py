@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from expost.service.limits import is_finite
 from expost.service.served import Served
 from expost.study.grammar import COMMON, Key
 from expost.study.kinds import KINDS
@@ -89,9 +90,12 @@ def _parts(text: str) -> list[str]:
 
 
 def _scalar(text: str) -> Any:
+    """A number, if it is one that a request may have: nan and 1e999 stay text, which no key of a number takes."""
     for read in (int, float):
         try:
-            return read(text)
+            number = read(text)
         except ValueError:
             continue
+        if is_finite(number):
+            return number
     return text

@@ -7,12 +7,13 @@ source.addEventListener("balances", (event) => {
     for (const what of ["limit", "spent", "reserved", "remaining"]) {
       for (const cell of cells(balance.account, what)) cell.textContent = balance[what].epsilon;
     }
-    const limit = Number(balance.limit.epsilon) || 1;
+    const amount = (what) => Number(balance[what].epsilon);
+    const whole = amount("spent") + amount("reserved") + amount("remaining") || 1; // as bar_of in pages.py
     for (const what of ["spent", "reserved"]) {
-      const share = 100 * Number(balance[what].epsilon) / limit;
+      const share = 100 * amount(what) / whole;
       for (const bar of document.querySelectorAll(`[data-account="${CSS.escape(balance.account)}"] [data-bar="${what}"]`)) {
         bar.setAttribute("width", `${share}%`);
-        if (what === "reserved") bar.setAttribute("x", `${100 * Number(balance.spent.epsilon) / limit}%`);
+        if (what === "reserved") bar.setAttribute("x", `${100 * amount("spent") / whole}%`);
       }
     }
   }
