@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 import expost as xp
 from expost.learn import PrivateLogisticRegression, PrivateSearchCV
-from expost.mechanisms.laplace import laplace_reach
 from expost.noise import NoiseSource, discrete_laplace
+from expost.noise.sums import LaplaceSteps
 from logistic import Case, cases
 from report import Row, at_least, at_most, report
 
@@ -69,7 +69,7 @@ def doubled(truth: int, within: Fraction, noise: NoiseSource = NOISE) -> tuple[f
     miss, spent = rule.miss_per_level(epsilons, Fraction(0), 1), Fraction(0)
     for epsilon in epsilons:
         spent += epsilon
-        answer, error = truth + discrete_laplace(noise, epsilon), Fraction(laplace_reach(epsilon, miss))
+        answer, error = truth + discrete_laplace(noise, epsilon), Fraction(LaplaceSteps(epsilon).reach(miss))
         if rule.met([Fraction(answer)], error):
             break
     return float(spent), answer

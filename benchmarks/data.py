@@ -81,7 +81,7 @@ def grouped(people: xp.PrivateTable, raw: str, peer: duckdb.DuckDBPyConnection) 
     kept = f"SELECT {content}, row_number() OVER (PARTITION BY person ORDER BY {order}) AS p FROM ({numbered})"
     return compare(
         f"counts and means of {SIZE:,} rows by carrier and month, at most {MOST} rows per person",
-        lambda: groups.answers(epsilon=0.1, n=groups.count(), mean=groups.mean("amount", bounds=(0, 1000))),
+        lambda: groups.agg(n=groups.count(), mean=groups.mean("amount", bounds=(0, 1000))).mechanism(epsilon=0.1),
         f"SELECT carrier, month, count(*), avg(amount) FROM ({kept}) WHERE p <= {MOST} GROUP BY carrier, month",
         peer,
         RUNS_WITH_UNITS,
@@ -98,7 +98,7 @@ def frames(raw: str, folder: Path) -> list[Row]:
     for condition in ("age >= 18", "carrier = 'CC' AND month > 6"):
 
         def ask(table: xp.PrivateTable, condition: str = condition) -> object:
-            return ledger.run(table.where(condition).count().laplace(epsilon=0.1))
+            return ledger.run(table.where(condition).count().mechanism(epsilon=0.1))
 
         mine, theirs = medians(lambda: ask(held), lambda: ask(file), RUNS)
         name = f"count of {FRAME:,} rows where {condition}: a pandas frame, the same Parquet file"
@@ -133,28 +133,28 @@ def main() -> None:
             [
                 compare(
                     f"count of {SIZE:,} rows where age >= 18",
-                    lambda: rows.where("age >= 18").count().laplace(epsilon=0.1),
+                    lambda: rows.where("age >= 18").count().mechanism(epsilon=0.1),
                     f"SELECT count(*) FROM {raw} WHERE age >= 18",
                     peer,
                     RUNS,
                 ),
                 compare(
                     f"histogram of {SIZE:,} rows in 100 bins",
-                    lambda: rows.histogram("amount", bins=100, bounds=(0, 1000)).laplace(epsilon=0.1),
+                    lambda: rows.histogram("amount", bins=100, bounds=(0, 1000)).mechanism(epsilon=0.1),
                     f"SELECT c, count(*) FROM (SELECT {cell} FROM {raw}) GROUP BY c",
                     peer,
                     RUNS,
                 ),
                 compare(
                     f"count of {SIZE:,} rows, {with_units}",
-                    lambda: people.count().laplace(epsilon=0.1),
+                    lambda: people.count().mechanism(epsilon=0.1),
                     f"SELECT sum(least(n, {MOST})) FROM ({each})",
                     peer,
                     RUNS_WITH_UNITS,
                 ),
                 compare(
                     f"histogram of {SIZE:,} rows in 100 bins, {with_units}",
-                    lambda: people.histogram("amount", bins=100, bounds=(0, 1000)).laplace(epsilon=0.1),
+                    lambda: people.histogram("amount", bins=100, bounds=(0, 1000)).mechanism(epsilon=0.1),
                     f"SELECT c, count(*) FROM ({kept}) WHERE p <= {MOST} GROUP BY c",
                     peer,
                     RUNS_WITH_UNITS,
@@ -164,7 +164,7 @@ def main() -> None:
                 within(
                     compare(
                         f"count of all {SIZE:,} rows, which is in the file's footer",
-                        lambda: rows.count().laplace(epsilon=0.1),
+                        lambda: rows.count().mechanism(epsilon=0.1),
                         f"SELECT count(*) FROM {raw}",
                         peer,
                         RUNS,
@@ -173,7 +173,7 @@ def main() -> None:
                 replace(
                     compare(
                         f"count of all {SIZE:,} rows, where both keep the footer",
-                        lambda: rows.count().laplace(epsilon=0.1),
+                        lambda: rows.count().mechanism(epsilon=0.1),
                         f"SELECT count(*) FROM {raw}",
                         keeping,
                         RUNS,

@@ -37,9 +37,9 @@ def ours(frame: pd.DataFrame, epsilon: float) -> list[list[float]]:
     """The means of every repeat."""
     table = xp.read(frame, unit="row", neighbours="add-remove")
     groups = table.by("g", keys=list(range(GROUPS)))
-    mechanism = groups.answers(epsilon=epsilon, m=groups.mean("x", bounds=BOUNDS))
+    mechanism = groups.agg(m=groups.mean("x", bounds=BOUNDS)).mechanism(epsilon=epsilon)
     ledger = xp.Ledger(epsilon=epsilon * REPEATS)
-    return [ledger.run(mechanism).value["m"] for _ in range(REPEATS)]
+    return [ledger.run(mechanism).output["m"] for _ in range(REPEATS)]
 
 
 def off(means: list[list[float]], truth: NDArray[np.float64]) -> float:

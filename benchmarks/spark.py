@@ -69,15 +69,15 @@ def main() -> None:
         cell = "CASE WHEN amount >= 0 AND amount < 1000 THEN CAST(floor(amount / 10) AS INTEGER) END AS c"
         asked: dict[str, tuple[Callable[[], xp.Mechanism], str]] = {
             f"count of {SIZE:,} rows where age >= 18": (
-                lambda: rows.where("age >= 18").count().laplace(epsilon=0.1),
+                lambda: rows.where("age >= 18").count().mechanism(epsilon=0.1),
                 "SELECT count(*) FROM visits WHERE age >= 18",
             ),
             f"histogram of {SIZE:,} rows in 100 bins": (
-                lambda: rows.histogram("amount", bins=100, bounds=(0, 1000)).laplace(epsilon=0.1),
+                lambda: rows.histogram("amount", bins=100, bounds=(0, 1000)).mechanism(epsilon=0.1),
                 f"SELECT c, count(*) FROM (SELECT {cell} FROM visits) GROUP BY c",
             ),
             f"counts of {SIZE:,} rows by carrier and month, at most {MOST} rows per person": (
-                lambda: groups.answers(epsilon=0.1, n=groups.count()),
+                lambda: groups.agg(n=groups.count()).mechanism(epsilon=0.1),
                 raw_groups(),
             ),
         }
