@@ -36,17 +36,15 @@ def ask(path: Path) -> None:
     ledger = xp.Ledger(epsilon=2, delta=1e-6, name="people", neighbours="add-remove", unit="person")
     seniors = visits.where("age >= 65")
     print(seniors.count())
-    print(ledger.run(seniors.count(of="units").laplace(epsilon=0.25), label="people of 65 or more"))
-    print(ledger.run(visits.mean("cost", bounds=(0, 500)).laplace(epsilon=0.5), label="mean cost"))
+    print(ledger.run(seniors.count(of="units"), epsilon=0.25, label="people of 65 or more"))
+    print(ledger.run(visits.mean("cost", bounds=(0, 500)), epsilon=0.5, label="mean cost"))
     busy = ledger.run(
-        visits.histogram("age", bins=6, bounds=(20, 80)).above(10_000, at_most=3, epsilon=0.5), label="busy"
+        visits.histogram("age", bins=6, bounds=(20, 80)).above(10_000, at_most=3), epsilon=0.5, label="busy"
     )
     print(busy)
     remaining = ledger.remaining
     print(f"The sparse vector refunded {busy.refunded}; all that remains finds the diagnoses:")
-    found = ledger.run(
-        visits.discover("diagnosis").laplace(epsilon=remaining.epsilon, delta=remaining.delta), label="diagnoses"
-    )
+    found = ledger.run(visits.discover("diagnosis"), epsilon=remaining, delta=remaining.delta, label="diagnoses")
     for diagnosis, people in found.value.items():
         print(f"  {diagnosis:10} {people:5} people")
     print(f"\n{ledger.statement()}\n")

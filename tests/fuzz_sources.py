@@ -179,7 +179,7 @@ def questions(names: Names) -> dict[str, Callable[[Any], Any]]:
         "keys": lambda t: t.histogram(where, keys=keys),
         "found": lambda t: t.discover(where),
         "longest": lambda t: t.sum(f"length({quoted(where)})", bounds=(0, 9)),
-        "groups": lambda t: t.by(where, keys=keys).ask(lambda r, e: r.count().laplace(epsilon=e), epsilon=1),
+        "groups": lambda t: t.by(where, keys=keys).ask(lambda r: r.count()).mechanism(epsilon=1),
         "joined": lambda t: t.join({where: keys, "word": [1, 2, 3, 4]}, on=where).sum("word", bounds=(0, 4)),
     }
 

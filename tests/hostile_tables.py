@@ -375,7 +375,7 @@ def _by_name(chance: random.Random, kind: str, name: str, text: str, within: str
     asks: list[Ask] = [
         lambda t: looked_up(t).histogram("word", keys=["two", "one"]),
         lambda t: column(t).join({name: keys}, on=name, keep="matched").count(),
-        lambda t: column(t).by(name, keys=keys).ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=share),
+        lambda t: column(t).by(name, keys=keys).ask(lambda rows: rows.count()).mechanism(epsilon=share),
         lambda t: column(t).histogram(name, keys=keys),
         lambda t: column(t).discover(name),
     ]
@@ -386,10 +386,8 @@ def _by_name(chance: random.Random, kind: str, name: str, text: str, within: str
             lambda t: (
                 column(t)
                 .by(name, keys=keys)
-                .ask(
-                    lambda rows, e: rows.covariance(name, name, bounds=((0, 1), (0, 1))).laplace(epsilon=e),
-                    epsilon=share,
-                )
+                .ask(lambda rows: rows.covariance(name, name, bounds=((0, 1), (0, 1))))
+                .mechanism(epsilon=share)
             ),
         ]
     return chance.choice(asks)

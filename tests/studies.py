@@ -135,7 +135,7 @@ QUESTIONS = (
     question("variance", "variance", column="age", missing=0, bounds=[0, 100], epsilon=3),
     question("covariance", "covariance", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
     question("correlation", "correlation", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
-    question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=3),
+    question("clamped", "winsorized_mean", column="cost", trim=0.1, bounds=[0, 10_000], epsilon=3),
     question("without", "trimmed_mean", column="cost", missing=0, trim=0.1, bounds=[0, 10_000], epsilon=3),
     question("model", "logistic_regression", **CLASSES, threshold=0.9, test_share=0.5, **MUCH),
     question("training", "training", **CLASSES, steps=20, every=10, **MUCH_AND_DELTA),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from expost.data import progress as progress
     from expost.data import read as read
     from expost.errors import *  # noqa: F403  # all of its names are public
+    from expost.estimate import Estimate as Estimate
     from expost.frame import Frame as Frame
     from expost.guarantee import Guarantee as Guarantee
     from expost.ledger import Entry as Entry
@@ -81,6 +82,7 @@ else:
             "UnrecordedWarning",
             "UnsettledWarning",
         ),
+        "expost.estimate": ("Estimate",),
         "expost.frame": ("Frame",),
         "expost.guarantee": ("Guarantee",),
         "expost.ledger": ("Entry", "Ledger", "Quote", "Reservation", "ledgers"),

@@ -6,6 +6,7 @@ was given.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import floor
@@ -64,6 +65,13 @@ def as_share(given: Any, name: str) -> Fraction:
     if not 0 < number < 1:
         raise InvalidValue(f"{name} is a share, strictly between 0 and 1, got {brief(given)}")
     return number
+
+
+def share_of(text: str) -> Fraction | None:
+    """The share that a text such as "2 %" is; None if it is not such a text."""
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", text)
+    share = Fraction(found[1]) / 100 if found else Fraction(0)
+    return share if 0 < share < 1 else None
 
 
 def as_probability(given: Any, name: str) -> Fraction:

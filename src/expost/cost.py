@@ -196,6 +196,31 @@ class Cost:
         return Cost.of_units, (self.epsilon_units, self.delta_units)
 
 
+class CostBesideNoise(Cost):
+    """The ε and δ of what also has noise without ε: a cost as any other, that shows what it leaves out.
+
+    >>> CostBesideNoise.of(Cost(0), "ρ 0.02"), CostBesideNoise.of(Cost(0), "ρ 0.02") == Cost(0)
+    (<ρ 0.02; Cost(0) in the basic sum>, True)
+    """
+
+    __slots__ = ("_used",)
+
+    _used: str
+
+    @classmethod
+    def of(cls, cost: Cost, used: str) -> CostBesideNoise:
+        """The cost, shown as what was used."""
+        self = cls.of_units(cost.epsilon_units, cost.delta_units)
+        object.__setattr__(self, "_used", used)
+        return self
+
+    def __str__(self) -> str:
+        return self._used
+
+    def __repr__(self) -> str:
+        return f"<{self._used}; {super().__repr__()} in the basic sum>"
+
+
 _new = object.__new__
 _set_epsilon = Cost.__dict__["epsilon_units"].__set__  # past the cost's own refusal to change
 _set_delta = Cost.__dict__["delta_units"].__set__

@@ -100,8 +100,9 @@ class NeighbourMismatch(InvalidValue):
             yield "units there are, read the table with "
             yield Argument("neighbours", "substitute")
         else:
-            yield f"work out sensitivities for {self.expected!r} neighbours anew; declare mechanisms and tables for "
-            yield "them"
+            yield f"ask a table that is read for {self.expected!r} neighbours, as in table.mean(…), because statistics "
+            yield "of arrays such as Mean take the number of records as public; or work out the sensitivity for "
+            yield f"{self.expected!r} neighbours anew, and declare the mechanism for them"
 
 
 @dataclass(eq=False, repr=False)
@@ -310,7 +311,7 @@ class AlreadyReserved(ExpostError):
 class KeyConflict(ExpostError):
     """The key was used before, for another request.
 
-    ``entry`` is what the ledger holds under it; None if that is another account's.
+    ``entry`` is what the ledger holds under it; None if that is another account's, or behind a service.
     """
 
     key: str
@@ -318,10 +319,13 @@ class KeyConflict(ExpostError):
     entry: Any = None
 
     def _message(self) -> Iterator[str | Mention]:
-        taken, again = f"key {self.key!r} is taken by another account", ""
+        again = "repeat that request as it was to get its answer again, or "
         if self.entry is not None:
             taken = f"key {self.key!r} is that of entry {self.entry.id}, a request with another {self.differs}"
-            again = "repeat that request as it was to get its answer again, or "
+        elif self.differs == "account":
+            taken, again = f"key {self.key!r} is taken by another account", ""
+        else:
+            taken = f"key {self.key!r} was used before, for a request with another {self.differs}"
         yield f"{taken}: {again}take a new key for a new request, which is charged anew"
 
 

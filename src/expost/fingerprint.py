@@ -329,3 +329,8 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     Cost: lambda value: {"$cost": [value.epsilon_units, value.delta_units]},
     Guarantee: lambda value: {"$guarantee": ordered(value)},
 }
+
+
+def writes_as(kind: type, plain: Callable[[Any], int | float]) -> None:
+    """Values of a class are identified as a plain number: what else they know is no part of what they are."""
+    _WRITERS[kind] = lambda value: _number(plain(value))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil, floor, isfinite, log10
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,18 @@ from expost.comparison import Comparison
 from expost.errors import InvalidValue, MissingDependency
 from expost.mentions import printable
 
-_MOST_SHOWN = 20
+MOST_SHOWN = 20
+"""How many rows people see."""
+_LONG = 1e15  # numbers with more digits are shown as powers of ten
+_MOST_PLACES = 15  # what is smaller is
 _BOTH = "\r\n"  # what Python's writer of CSV puts in quotes is what ends its own lines: a single \r must be, too
-ERROR, IN_RANKS = "_error", "_error_in_ranks"
-"""How the columns of errors end: in the units of the value, or in ranks."""
 ABOVE = "above"
 """The column that says of each row: above, below, or not compared."""
+WHAT, NUMBERS = "what", ("value", "low", "high", "error")
+"""The first and the last columns of every frame of numbers; its keys are between them.
+
+The ends are those of the interval at 95 %, and the error is how far noise moved the value at most, at 95 %.
+"""
 
 
 class AsFrame:
@@ -55,39 +62,24 @@ class Frame:
     rows
         The rows, each as long as there are names.
     total
-        Whether the last row is about all others together.
+        How many of the last rows are about all others together.
+    notes
+        What to know beside the rows, such as why no error is known.
 
-    >>> Frame(("city", "count", "count_error"), (("Rome", 12, 3), ("Oslo", 5, 3)))["count"]
-    [12, 5]
+    >>> print(Frame(("what", "city", "value", "low", "high", "error"), (("rows", "Rome", 12, 9, 15, 3),)))
+    city  rows
+    Rome  12 ± 3
     """
 
     names: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    total: bool = False
+    total: int = 0
+    notes: tuple[str, ...] = ()
 
-    @classmethod
-    def of_release(cls, release: Any) -> Frame:
-        """What was published: a row for each key or quantile, or one row, with the error at 95 % where there is one."""
-        value, question = release.value, getattr(release.mechanism, "question", None)
-        own = value if isinstance(value, Frame) else getattr(value, "frame", None)
-        if isinstance(own, Frame):
-            return own
-        error = _error(release.mechanism)
-        if isinstance(value, dict):
-            name = _column_of(question, "key")
-            compared = _compared(value)
-            if compared:
-                names = (name, *_inner_names(release.mechanism, len(compared[0]) - 2), ABOVE)
-                return cls(names, compared)
-            return cls((name, "value", "error"), tuple((key, each, error) for key, each in value.items()))
-        levels = getattr(question, "levels", None)
-        several = value if isinstance(value, tuple | list) else [value]
-        if release.withheld:  # no answer is an empty cell
-            several, error = [None] * len(levels or (None,)), None
-        if levels is not None and len(levels) == len(several):
-            rows = tuple((float(level), each, error) for level, each in zip(levels, several, strict=True))
-            return cls(("quantile", "value", f"value{IN_RANKS}"), rows)
-        return cls(("value", "error"), tuple((each, error) for each in several))
+    @property
+    def is_numbers(self) -> bool:
+        """Whether its rows are numbers with what is known of their errors."""
+        return self.names[:1] == (WHAT,) and self.names[-4:] == NUMBERS
 
     def __getitem__(self, name: str) -> list[Any]:
         """A column."""
@@ -102,6 +94,30 @@ class Frame:
         """{name: column}."""
         return {name: self[name] for name in self.names}
 
+    def to_json(self) -> dict[str, Any]:
+        """Names and rows in plain JSON: numbers, texts, null for empty cells. What JSON has no number for is a text."""
+        found: dict[str, Any] = {"names": [*self.names], "rows": [[*map(plain, row)] for row in self.rows]}
+        return (
+            found
+            | ({"total": int(self.total)} if self.total else {})
+            | ({"notes": [*self.notes]} if self.notes else {})
+        )
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Frame:
+        """The frame that :meth:`to_json` wrote."""
+        frame = cls(tuple(found["names"]), (), int(found.get("total", 0)), tuple(found.get("notes", ())))
+        first = len(frame.names) - len(NUMBERS) if frame.is_numbers else len(frame.names)
+        # A value that has no error may be a text that was found in data, such as the key "inf".
+        rows = (
+            tuple(
+                _unplain(cell, place > first or (place == first and row[-1] is not None))
+                for place, cell in enumerate(row)
+            )
+            for row in found["rows"]
+        )
+        return replace(frame, rows=tuple(rows))
+
     def to_pandas(self) -> Any:
         """A frame of pandas."""
         return _module("pandas").DataFrame(self.to_dict())
@@ -111,8 +127,8 @@ class Frame:
         return _module("polars").DataFrame(self.to_dict(), strict=False)
 
     def to_arrow(self) -> Any:
-        """A table of Arrow."""
-        return _module("pyarrow", "frames").table(self.to_dict())
+        """A table of Arrow. A column of keys of several kinds, such as 1, 2 and 'other', is text."""
+        return _module("pyarrow", "frames").table({name: _of_one_kind(self[name]) for name in self.names})
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """CSV, also written to a file if one is named. Empty cells are empty.
@@ -126,55 +142,116 @@ class Frame:
         return text
 
     def plot(self, value: str | None = None, ax: Any = None) -> Any:
-        """A column of numbers: a bar for each row but the total, with its error; quantiles as points.
+        """Numbers with their intervals at 95 %: bars from zero for counts, points for everything else.
 
-        Needs matplotlib. ``value`` names the column, by default the last one of numbers. Gives the axes. Where there
-        are only comparisons with a threshold, a point for each row says what was found.
+        Needs matplotlib. ``value`` says which statistic, or which column, by default the last one. Gives the axes.
+        Where there are only comparisons with a threshold, a point for each row says what was found.
         """
-        from expost.plots import draw_bars, draw_comparisons, draw_quantiles
+        from expost.plots import draw_bars, draw_comparisons, draw_estimates
 
         if value in (None, ABOVE) and self.names[-1] == ABOVE and {*self[ABOVE]} <= {*Comparison}:
             labels = [", ".join(map(_shown, row[:-1])) for row in self.rows]
             return draw_comparisons(labels, self[ABOVE], ax)
-        numbers = [name for name in self.names if _numeric(self[name]) and not _is_error(name)]
-        if value is not None and value not in numbers:
+        if self.is_numbers:
+            chosen, rows = self._statistic(value)
+            labels = [", ".join(map(_shown, row[1:-4])) or str(row[0]) for row in rows]
+            values, errors, of = [row[-4] for row in rows], [row[-1] for row in rows], ", ".join(self.names[1:-4])
+            return draw_estimates(labels, values, errors, chosen, ax, of)
+        columns = [name for name in self.names if _numeric(self[name])]
+        if value is not None and value not in columns:
             raise InvalidValue(
-                f"{value!r} is not a column of numbers: {', '.join(map(repr, numbers)) or 'there is none'}"
+                f"{value!r} is not a column of numbers: {', '.join(map(repr, columns)) or 'there is none'}"
             )
-        if not numbers:
+        if not columns:
             raise InvalidValue(f"there is no column of numbers to plot: there are {', '.join(map(repr, self.names))}")
-        chosen = value or numbers[-1]
-        rows = self.rows[: len(self) - self.total]
-        kept = [dict(zip(self.names, row, strict=True)) for row in rows if row[self.names.index(chosen)] is not None]
-        values = [row[chosen] for row in kept]
-        if self.names[0] == "quantile" and chosen != "quantile":
-            return draw_quantiles([row["quantile"] for row in kept], values, chosen, ax)
-        keys = self._keys(chosen)
-        labels = [", ".join(_shown(row[name]) for name in keys) or str(place) for place, row in enumerate(kept)]
-        error = f"{chosen}{ERROR}" if f"{chosen}{ERROR}" in self.names else "error"
-        errors = [row.get(error) for row in kept]
-        return draw_bars(labels, values, None if None in errors else errors, chosen, ax)
+        chosen = value or columns[-1]
+        labels = [", ".join(_shown(row[place]) for place in self._texts) or str(n) for n, row in enumerate(self.rows)]
+        return draw_bars(labels, self[chosen], None, chosen, ax)
 
-    def _keys(self, chosen: str) -> list[str]:
-        """The columns that say what a row is about: those before the first that has an error beside it."""
-        first = next(
-            (place for place, name in enumerate(self.names[:-1]) if _is_error(self.names[place + 1])), len(self.names)
-        )
-        return [name for name in self.names[:first] if name != chosen]
+    def _statistic(self, value: str | None) -> tuple[str, list[tuple[Any, ...]]]:
+        """A statistic and its rows: those with a number, without the total."""
+        rows = [row for row in self.rows[: len(self) - self.total] if _numeric([row[-4]])]
+        statistics = list(dict.fromkeys(row[0] for row in rows))
+        if not rows or (value is not None and value not in statistics):
+            there = ", ".join(map(repr, statistics)) or "no numbers"
+            raise InvalidValue(f"there is no {value or 'number'!r} to plot: there are {there}")
+        if len(rows) == len(statistics) and value is None:  # each has a name of its own
+            return "value", rows
+        chosen = value or statistics[-1]
+        return chosen, [row for row in rows if row[0] == chosen]
 
-    def _repr_html_(self) -> str:
-        from expost.markup import html_table
+    @property
+    def _texts(self) -> list[int]:
+        return [place for place, name in enumerate(self.names) if not _numeric(self[name])]
 
-        more = f"<p>{len(self)} rows in all</p>" if len(self) > _MOST_SHOWN else ""
-        return html_table(map(_shown, self.names), (map(_shown, row) for row in self.rows[:_MOST_SHOWN])) + more
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """What people see: of numbers the value and its error in one cell."""
+        if not self.is_numbers:
+            return [*map(_shown, self.names)], [[*map(_shown, row)] for row in self.rows[:MOST_SHOWN]]
+        several = len({row[0] for row in self.rows}) != 1
+        names = [*(["what"] if several else []), *self.names[1:-4], "value" if several else str(self.rows[0][0])]
+        return [*map(_shown, names)], [
+            [*map(_shown, row[0 if several else 1 : -4]), with_error(row[-4], row[-1])]
+            for row in map(self._labelled, range(min(len(self), MOST_SHOWN)))
+        ]
 
-    def __str__(self) -> str:
-        lines = [[_shown(cell) for cell in row] for row in (self.names, *self.rows[:_MOST_SHOWN])]
+    def _labelled(self, place: int) -> tuple[Any, ...]:
+        """A row, which says so if it is about all others together and has no key."""
+        row = self.rows[place]
+        keyless = place >= len(self) - self.total and row[1:2] == (None,)
+        return (row[0], "total", *row[2:]) if keyless else row
+
+    def _below(self, rows: int) -> list[str]:
+        """What stands below the rows, of which there are so many in all."""
+        more = [f"… {rows:,} rows in all"] if rows > MOST_SHOWN else []
+        return more + [f"no error: {note}" for note in self.notes]
+
+    def text(self, rows: int | None = None) -> str:
+        """What people see: the first rows, under their names; ``rows`` says how many there are, if not all are here."""
+        names, cells = self._cells()
+        lines = [names, *cells]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
-        return "\n".join(text + ([f"… {len(self)} rows in all"] if len(self) > _MOST_SHOWN else []))
+        return "\n".join(text + self._below(len(self) if rows is None else rows))
+
+    def html(self, rows: int | None = None) -> str:
+        """The same as a table of HTML."""
+        from expost.markup import html_table, html_text
+
+        return html_table(*self._cells()) + "".join(map(html_text, self._below(len(self) if rows is None else rows)))
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def number_text(value: float) -> str:
+    """A number as people read it."""
+    if float(value).is_integer() and abs(value) < _LONG:
+        return f"{int(value):,}"
+    if not isfinite(value) or abs(value) >= _LONG:
+        return f"{value:.4g}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def with_error(value: Any, error: float | None) -> str:
+    """A number and what noise may have moved it by, to the error's second digit; the error rounds up."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return _shown(value)
+    if error is None:
+        return number_text(value)
+    plain = isfinite(value) and isfinite(error) and error > 0 and max(abs(value), error) < _LONG
+    if isinstance(value, int) or not plain or (places := max(0, 1 - floor(log10(error)))) > _MOST_PLACES:
+        return f"{number_text(value)} ± {_reach_text(error)}"
+    return f"{value:z,.{places}f} ± {ceil(error * 10**places) / 10**places:,.{places}f}"
+
+
+def _reach_text(error: float) -> str:
+    return number_text(error) if isfinite(error) else "∞"
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -190,40 +267,32 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     return "".join(lines)
 
 
-def _error(mechanism: Any) -> float | None:
-    """The error bound at 95 % of a mechanism that has one for all of its outputs."""
-    try:
-        return float(mechanism.error_bound("0.95"))
-    except (AttributeError, TypeError):
-        return None
+_ENDLESS = ("inf", "-inf", "nan")
 
 
-def _compared(value: dict[Any, Any]) -> tuple[tuple[Any, ...], ...]:
-    """A row for each comparison of a dictionary, or of a dictionary of them for each group; none if it has others."""
-    rows: list[tuple[Any, ...]] = []
-    for key, each in value.items():
-        inner = _compared(each) if isinstance(each, dict) else ((str(each),),) if isinstance(each, Comparison) else ()
-        if not inner:
-            return ()
-        rows += [(key, *row) for row in inner]
-    return tuple(rows)
+def plain(cell: Any) -> Any:
+    """A cell as JSON has it: what it has no number for is a text."""
+    if hasattr(cell, "tolist"):  # numbers and arrays of numpy
+        cell = cell.tolist()
+    if isinstance(cell, tuple | list):
+        return [*map(plain, cell)]
+    if isinstance(cell, float):
+        return float(cell) if isfinite(cell) else str(float(cell))
+    return cell if cell is None or type(cell) in (bool, int, str) else int(cell) if isinstance(cell, int) else str(cell)
 
 
-def _inner_names(mechanism: Any, number: int) -> tuple[str, ...]:
-    """What the cells of groups are called: by what was counted, unless groups are by that, too."""
-    question = getattr(next(iter(getattr(mechanism, "mechanisms", ())), None), "question", None)
-    outer, inner = _column_of(mechanism.question, "key"), _column_of(question, "cell")
-    return (inner if inner != outer else f"{inner} (cell)",) * number
+def _unplain(cell: Any, is_number: bool) -> Any:
+    """A cell from JSON."""
+    if isinstance(cell, list):
+        return tuple(_unplain(each, is_number) for each in cell)
+    return float(cell) if is_number and isinstance(cell, str) and cell in _ENDLESS else cell
 
 
-def _column_of(question: Any, otherwise: str) -> str:
-    """What the column is called that a question counts by, or groups go by."""
-    first = next(iter(getattr(question, "values", ())), getattr(question, "value", None))
-    return str(getattr(first, "name", otherwise))
-
-
-def _is_error(name: str) -> bool:
-    return name == "error" or name.endswith((ERROR, IN_RANKS))
+def _of_one_kind(column: list[Any]) -> list[Any]:
+    """The cells of a column; as text if only some of them are."""
+    if len({isinstance(cell, str) for cell in column if cell is not None}) < 2:
+        return column
+    return [None if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in column]
 
 
 def _numeric(column: list[Any]) -> bool:

@@ -15,6 +15,11 @@ def html_table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def html_text(text: str) -> str:
+    """A paragraph."""
+    return f"<p>{escape(text)}</p>"
+
+
 def html_lines(title: str, lines: Sequence[str]) -> str:
     """A title, and a line for each fact."""
     return f"<p><b>{escape(title)}</b>{''.join(f'<br>{escape(line)}' for line in lines)}</p>"

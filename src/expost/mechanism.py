@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set, ValuesView
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set, ValuesView
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from itertools import chain
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, cast
 
-from expost.cost import Cost, Number, decimal_text, shortened
+from expost.cost import Cost, CostBesideNoise, Number, decimal_text, shortened
 from expost.errors import InteractionClosed, InvalidValue, NotCopyable
+from expost.estimate import Estimate
+from expost.estimates import EstimateArray, Estimates, frame_of
 from expost.fingerprint import identify
 from expost.forks import here
 from expost.frame import AsFrame, Frame
@@ -104,6 +106,10 @@ class Mechanism(ABC, Generic[In, Out]):
         """μ² = (sensitivity/σ)² of each part, if it is as private as Gaussian noise; else None."""
         return None
 
+    def concentrated_prices(self) -> Prices | None:
+        """2ρ of each part, if αρ is a valid Rényi price of it at every order α (ρ-zCDP); else None."""
+        return None
+
     def check(self, data: Any) -> None:
         """Refuse what is publicly wrong with the data: its type, its shape, a declared size.
 
@@ -121,9 +127,35 @@ class Mechanism(ABC, Generic[In, Out]):
         """An interaction about the data. Publishes nothing yet."""
         raise InvalidValue(f"{type(self).__name__} runs in one go: use ledger.run(…)")
 
+    def answer_of(self, output: Out, origin: Hashable) -> Any:
+        """The output as people read it: numbers are estimates, with the noise that they had, where that is known.
+
+        ``origin`` says which entry of which ledger the noise was drawn for.
+        """
+        return output
+
+    def frame_of(self, answer: Any) -> Frame:
+        """An answer as rows: numbers have one schema, whatever they are."""
+        return frame_of(answer, self)
+
+    @property
+    def what(self) -> str:
+        """What its numbers are, in a few words: they stand in the first column of frames."""
+        return "value"
+
     def describe(self, output: Out) -> str:
         """What came out, in a few words for a person."""
         return "withheld" if output is WITHHELD else _brief(output)
+
+
+def read_by(mechanism: Mechanism, output: Any, origin: Hashable) -> Any:
+    """An output as people read it; ``WITHHELD`` stays what it is."""
+    return output if output is WITHHELD else mechanism.answer_of(output, origin)
+
+
+def rows_by(mechanism: Mechanism, answer: Any) -> Frame:
+    """An answer as rows; ``WITHHELD`` is an empty cell."""
+    return frame_of(answer, mechanism) if answer is WITHHELD else mechanism.frame_of(answer)
 
 
 class PrivateData:
@@ -138,6 +170,9 @@ class PrivateData:
     def relation(self) -> Neighbours:
         """Which data differ by one unit."""
         raise NotImplementedError
+
+    def check_as_data(self) -> None:
+        """Raise if mechanisms do not run on it, because it is asked questions instead. By default they do."""
 
 
 def private_data(data: Any, deepest: int = 8) -> Iterator[PrivateData]:
@@ -166,7 +201,7 @@ def _held(data: Any) -> Iterable[Any]:
     return cast(Iterable[Any], data.flat) if of_objects else ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release(AsFrame, Generic[Published]):
     """What was published, and its receipt. Immutable.
 
@@ -175,19 +210,42 @@ class Release(AsFrame, Generic[Published]):
     mechanism
         The mechanism that was run.
     value
-        What it published.
+        What it published, as people read it: numbers are :class:`~expost.Estimate`, where their errors are known.
     entry
         The ledger's entry, as it was when the value was delivered.
     replayed
         Whether the value was read from the ledger under its key: nothing was sampled, and nothing more charged.
+    origin
+        Which entry of which ledger it is: numbers of one entry share their noise, also if it is read again.
+    output
+        What it published as ``mechanism.part_of`` reads it: numbers are plain.
 
-    Two releases are equal if they are of the same entry and published the same value, arrays and NaN included.
+    Two releases are equal if they are of the same entry and published the same, arrays and NaN included.
     """
 
     mechanism: Mechanism
     value: Published
     entry: Entry
     replayed: bool = False
+    origin: Hashable = field(default=None, repr=False)
+    output: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "output", self.value)
+        if self.entry.state == "settled":
+            value = read_by(self.mechanism, self.value, object() if self.origin is None else self.origin)
+            object.__setattr__(self, "value", value)
+
+    @property
+    def error(self) -> float | None:
+        """How far noise moved a published number at most, with 95 % confidence; None where that is not one number."""
+        return self.value.error if isinstance(self.value, Estimate) else None
+
+    def interval(self, confidence: Number = "0.95") -> tuple[float, float]:
+        """What the number would be without its noise lies between these, with this confidence."""
+        if not isinstance(self.value, Estimate):
+            raise InvalidValue(f"{type(self.mechanism).__name__} published no single number with an error: see .frame")
+        return self.value.interval(confidence)
 
     @property
     def part(self) -> Part | None:
@@ -201,9 +259,14 @@ class Release(AsFrame, Generic[Published]):
 
     @property
     def charged(self) -> Cost:
-        """What the part costs."""
+        """What the part costs. Noise that has no ε costs none, and is shown as its ρ or Rényi price."""
         assert self.entry.charged is not None
-        return self.entry.charged
+        used = self.entry.used[1]
+        return (
+            CostBesideNoise.of(self.entry.charged, str(used))
+            if used is not None and used.is_noise
+            else self.entry.charged
+        )
 
     @property
     def refunded(self) -> Cost:
@@ -218,29 +281,44 @@ class Release(AsFrame, Generic[Published]):
     @property
     def frame(self) -> Frame:
         """What was published as a :class:`~expost.frame.Frame`; ``.to_pandas()``, ``.to_csv()`` … are its methods."""
-        return Frame.of_release(self)
+        if self.entry.state != "settled":
+            return frame_of(self.value, self.mechanism)
+        return rows_by(self.mechanism, self.value)
 
     def plot(self, value: str | None = None, ax: Any = None) -> Any:
         """Its numbers with their errors, as :meth:`~expost.frame.Frame.plot`."""
         return self.frame.plot(value, ax)
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from expost.markup import html_text
 
-        return f"{self.frame._repr_html_()}<p>{escape(str(self))}</p>"
+        return f"{self.frame.html()}{html_text(self._line)}"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return self.entry == other.entry and _same(self.value, other.value)
+        return self.entry == other.entry and _same(self.output, other.output)
 
     def __hash__(self) -> int:
         return hash((self.entry.id, self.part, self.charged))
 
+    def __repr__(self) -> str:
+        entry = f"entry {self.entry.id} of {printable(self.entry.account)!r}"
+        return f"<{type(self.mechanism).__name__}: {_cut(self._what, 40)}, {_cut(entry, 30)}, {self.entry.state}>"
+
     def __str__(self) -> str:
-        what = "nothing was asked" if self.part is None else printable(self.mechanism.describe(self.value))
+        """Several numbers with what is known of their errors, then a line with the receipt; of one number, the line."""
+        frame = self.frame if isinstance(self.value, Estimates | EstimateArray) else ()
+        return f"{frame}\n{self._line}" if len(frame) > 1 else self._line
+
+    @property
+    def _what(self) -> str:
+        return "nothing was asked" if self.part is None else printable(self.mechanism.describe(self.output))
+
+    @property
+    def _line(self) -> str:
         replayed = " · replayed, nothing more was charged" if self.replayed else ""
-        return f"{type(self.mechanism).__name__}: {what} · {self._receipt()}{replayed}"
+        return f"{type(self.mechanism).__name__}: {self._what} · {self._receipt()}{replayed}"
 
     def _receipt(self) -> str:
         reserved, paid, left = self.entry.used
@@ -461,6 +539,10 @@ def _brief(output: Any) -> str:
         return f"{' × '.join(map(str, shape))} values"
     text = repr(output)
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _renyi(entry: Entry) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, isfinite, nan
 from typing import Any
 
 from expost.comparison import Comparison
@@ -10,6 +11,9 @@ from expost.errors import MissingDependency
 
 _WIDEST_UPRIGHT = 60
 """Characters that fit side by side."""
+_HIGHEST = 40
+"""Inches."""
+_MOST_LABELS = 200
 _BUDGET = {"spent": "#3b6fb5", "reserved": "#e0a030", "remaining": "#cfd8e3"}
 _COLUMNS = {
     Comparison.BELOW: "#3b6fb5",
@@ -44,21 +48,34 @@ def _missing() -> MissingDependency:
     return MissingDependency("plots", "matplotlib", "plots")
 
 
-def draw_bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[Any] | None, what: str, ax: Any) -> Any:
-    """A bar for each label, with its error; lying, where labels are many or long."""
+def draw_bars(
+    labels: Sequence[str], values: Sequence[float], errors: Sequence[Any] | None, what: str, ax: Any, of: str = ""
+) -> Any:
+    """A bar for each label, with its error; lying, where labels are many or long. ``of`` is what labels are."""
     upright = len(labels) * (2 + max(map(len, labels), default=0)) <= _WIDEST_UPRIGHT
-    axes = new_axes(ax, None if upright else max(2.5, 0.8 + 0.28 * len(labels)))
+    axes = new_axes(ax, None if upright else _height(0.8 + 0.28 * len(labels), 2.5))
     places, whiskers = range(len(labels)), {"capsize": 3, "error_kw": {"elinewidth": 1}}
     if upright:
         axes.bar(places, values, yerr=errors, **whiskers)
         axes.set_xticks(places, labels)
         axes.set_ylabel(what)
+        axes.set_xlabel(of)
     else:
         axes.barh(places, values, xerr=errors, **whiskers)
-        axes.set_yticks(places, labels)
-        axes.invert_yaxis()
+        _name_rows(axes, labels, of)
         axes.set_xlabel(what)
     return axes
+
+
+def _height(wanted: float, least: float) -> float:
+    return min(max(least, wanted), _HIGHEST)
+
+
+def _name_rows(axes: Any, labels: Sequence[str], of: str) -> None:
+    """The first row on top. So many labels that nobody could read them are left out."""
+    axes.set_yticks(range(len(labels)), labels) if len(labels) <= _MOST_LABELS else axes.set_yticks([])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_ylabel(of)
 
 
 def draw_comparisons(labels: Sequence[str], found: Sequence[str], ax: Any) -> Any:
@@ -75,13 +92,27 @@ def draw_comparisons(labels: Sequence[str], found: Sequence[str], ax: Any) -> An
     return axes
 
 
-def draw_quantiles(levels: Sequence[float], values: Sequence[float], what: str, ax: Any) -> Any:
-    """The values by their quantiles."""
-    axes = new_axes(ax)
-    axes.plot(levels, values, marker="o")
-    axes.set_xlabel("quantile")
-    axes.set_ylabel(what)
-    axes.set_xlim(0, 1)
+def draw_estimates(
+    labels: Sequence[str], values: Sequence[Any], errors: Sequence[Any], what: str, ax: Any, of: str = ""
+) -> Any:
+    """Numbers with their intervals at 95 %: bars from zero for counts, points for everything else.
+
+    An interval without ends is not drawn: its point is hollow.
+    """
+    known = [error is not None and isfinite(error) for error in errors]
+    reach = [error if finite else nan for error, finite in zip(errors, known, strict=True)]
+    if all(isinstance(value, int) for value in values) and all(known):
+        axes = draw_bars(labels, values, reach, what, ax, of)
+    else:
+        axes = new_axes(ax, _height(0.8 + 0.32 * len(labels), 1.8))
+        rows = range(len(labels))
+        axes.errorbar(values, rows, xerr=reach, fmt="none", capsize=3, elinewidth=1, color=_BUDGET["spent"])
+        filled = [_BUDGET["spent"] if error != inf else "white" for error in errors]
+        axes.scatter(values, rows, c=filled, edgecolors=_BUDGET["spent"], zorder=3)
+        _name_rows(axes, labels, of)
+        axes.set_xlabel(what)
+    if any(known):
+        axes.set_title("with intervals at 95 %, of each by itself", fontsize="small")
     return axes
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from expost.checks import as_positive, as_share, as_whole, whole_sensitivity
 from expost.cost import Cost, Number, exact
 from expost.errors import BudgetExceeded, InvalidValue
+from expost.estimates import Estimates, frame_of
+from expost.frame import AsFrame, Frame
 from expost.guarantee import Neighbours
 from expost.ledger import Ledger
 from expost.mechanism import WITHHELD, Mechanism, Out, Published, Release, Withheld
@@ -56,7 +58,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class RecipeResult(Generic[Published]):
+class RecipeResult(AsFrame, Generic[Published]):
     """What a recipe published, and the releases that it is made of.
 
     Attributes
@@ -91,6 +93,11 @@ class RecipeResult(Generic[Published]):
         """Whether nothing was published."""
         return self.value is WITHHELD
 
+    @property
+    def frame(self) -> Frame:
+        """What the recipe is for as rows: numbers have one schema."""
+        return frame_of(self.value, self.releases[-1].mechanism if self.releases else None)
+
     def __str__(self) -> str:
         return f"{printable(self.summary)} · charged {self.charged}"
 
@@ -109,7 +116,7 @@ def release_large(
     noise: NoiseKind = "one-sided",
     neighbours: Neighbours | None = None,
     label: str | None = None,
-) -> RecipeResult[dict[Any, int | float]]:
+) -> RecipeResult[Mapping[Any, int | float]]:
     """Release the entries of a vector, or of a histogram {name: count}, that are large; and only those.
 
     A sparse vector with ``selection_share`` of ε finds entries whose absolute value is above
@@ -153,17 +160,21 @@ def release_large(
     found = ledger.run(finder, on=owned(sizes, on), label=label and f"{label}: find")
     chosen = np.flatnonzero(found.value.above)
     if not len(chosen):
-        return RecipeResult({}, (found,), "no large entries")
+        return RecipeResult(_by_name((), ()), (found,), "no large entries")
     separately = exact(sensitivity, "sensitivity") * len(chosen)
     remaining = total.exact_epsilon - found.charged.exact_epsilon
     moves = separately if together is None else min(separately, together)
     noise_of = Laplace(epsilon=remaining, sensitivity=_plain(moves), neighbours=neighbours)
     noisy = ledger.run(noise_of, on=owned(entries[chosen], on), label=label and f"{label}: values")
-    values = dict(zip((names[i] for i in chosen), noisy.value.tolist(), strict=True))
+    values = _by_name([names[i] for i in chosen.tolist()], noisy.value)
     listed = ", ".join(f"{name}: {value:g}" for name, value in list(values.items())[:8])
     more = ", …" if len(values) > 8 else ""
-    summary = f"{len(values)} large entries ({listed}{more}){stopped_text(found.value)}"
+    summary = f"{len(values)} large entries ({listed}{more}){stopped_text(found.output)}"
     return RecipeResult(values, (found, noisy), summary)
+
+
+def _by_name(names: Sequence[Any], numbers: Any) -> Estimates:
+    return Estimates.by_key(("entry",), names, "value", numbers.__getitem__)
 
 
 def _total(ledger: Ledger, epsilon: Number | Rest, delta: Number | Rest = 0) -> Cost:
@@ -217,6 +228,14 @@ class LocationAndSpread(NamedTuple):
     location: float | Withheld
     spread: Bin | float | Withheld
 
+    @property
+    def frame(self) -> Frame:
+        """A row for the median, and one for the range, or for each edge of its bin."""
+        spread = {"range": self.spread}
+        if isinstance(self.spread, Bin):
+            spread = {"lower edge": self.spread.lower, "upper edge": self.spread.upper}
+        return Estimates.named({"median": self.location, **spread}).frame
+
 
 def location_and_spread(
     ledger: Ledger,
@@ -261,7 +280,7 @@ def location_and_spread(
     found = ledger.run(mechanism, on=on, label=label and f"{label}: spread")
     median = _median(total - found.charged, _scale(found) or guess, size, slack)
     middle = ledger.run(median, on=on, label=label and f"{label}: location")
-    described = f"median {median.describe(middle.value)}, range {mechanism.describe(found.value)}"
+    described = f"median {median.describe(middle.output)}, range {mechanism.describe(found.output)}"
     return RecipeResult(LocationAndSpread(middle.value, found.value), (found, middle), described)
 
 
@@ -269,7 +288,7 @@ def _scale(found: Release) -> Fraction | None:
     """The published range, if there is one and it is of a size that a grid can have."""
     if found.withheld:
         return None
-    scale = exact(found.value.upper if isinstance(found.value, Bin) else found.value, "scale")
+    scale = exact(found.output.upper if isinstance(found.output, Bin) else found.output, "scale")
     return scale if Fraction(1, 2**800) < scale < 2**800 else None
 
 
@@ -309,7 +328,8 @@ def refine_until(
             answer = refining.refine()
             passed = bool(ask(partial(_scored, score, answer)))
     end = "passed its test" if passed else "did not pass its test"
-    return RecipeResult(answer, (refining.release, ask.release), f"level {refining.level}, which {end}")
+    published = refining.release.value[-1] if refining.level else None
+    return RecipeResult(published, (refining.release, ask.release), f"level {refining.level}, which {end}")
 
 
 def _scored(score: Callable[[Any, Any], Any], answer: Any, data: Any) -> Any:
@@ -358,8 +378,8 @@ def top_until(
             exhausted = True
             break
         releases.append(release)
-        found += release.value
-        shares -= min(len(release.value) + 1, most)
+        found += release.output
+        shares -= min(len(release.output) + 1, most)
     summary = f"{len(found)} of {wanted} labels in {len(releases)} call{'s' * (len(releases) != 1)}"
     return RecipeResult(tuple(found), tuple(releases), summary, exhausted)
 
@@ -386,7 +406,10 @@ def _of_table(
     if groups != 1 or candidates is not None:
         raise InvalidValue("the unit of the table says how many labels a person has: leave out groups= and candidates=")
     share = Cost.within(epsilon / k).exact_epsilon
-    return lambda most, found: (on.top(most, epsilon=most * share, delta=delta, without=tuple(found)), None)
+    return lambda most, found: (
+        on.top(most, without=tuple(found)).mechanism(epsilon=most * share, delta=delta),
+        None,
+    )
 
 
 def _without(on: Any, found: list[Any]) -> Any:

@@ -41,6 +41,8 @@ def _stored(dice: random.Random) -> Guarantee | Tariff:
         return guarantee
     places = len(guarantee.parts) + (guarantee.otherwise is not None)
     renyi, normal = (tuple(dice.choice([0, 7, 2**62 - 1]) for _ in range(places)) for _ in range(2))
+    if dice.random() < 0.2:
+        return Tariff(guarantee, False, renyi, normal, concentrated=True)
     return Tariff(guarantee, dice.random() < 0.5, renyi, normal if dice.random() < 0.5 else None)
 
 

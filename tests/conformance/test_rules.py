@@ -107,7 +107,7 @@ def test_the_same_operations_give_the_same_lines(
         clock.at = start
     ledgers = [in_memory(clocks[0], accounting), durable(sqlite_url(), clocks[1], accounting), server]
     outcomes = [story(ledger, seed, clock.set_on(ledger), start) for ledger, clock in zip(ledgers, clocks, strict=True)]
-    trails = [[event.line.replace(run_digest(event), "null") for event in ledger.audit_trail()] for ledger in ledgers]
+    trails = [[comparable(event) for event in ledger.audit_trail()] for ledger in ledgers]
     kinds = {event.kind for event in ledgers[0].audit_trail()}
     assert trails[0] == trails[1] == trails[2]
     assert outcomes[0] == outcomes[1] == outcomes[2]
@@ -126,6 +126,12 @@ def test_the_same_operations_give_the_same_lines(
 
 def first_part(guarantee: Guarantee) -> Any:
     return min(guarantee.parts, key=str, default="any")
+
+
+def comparable(event: Any) -> str:
+    """A line without the hash of an output, and without what was drawn when a durable ledger was created."""
+    drawn = f'"drawn":"{event.body.get("drawn")}",'
+    return str(event.line.replace(run_digest(event), "null").replace(drawn, ""))
 
 
 def run_digest(event: Any) -> str:

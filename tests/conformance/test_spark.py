@@ -132,7 +132,7 @@ def test_places_of_many_keys_do_not_overflow(tmp_path: Path) -> None:
     keys = [tuple(n + more for more in range(8)) for n in range(15)]
     table = in_memory([("p", "a", n, 0.0) for n in (*range(15), 2**63 - 1, None)], "row")
     asked = table.by(*columns, keys=keys)
-    made = asked.answers(epsilon=1, rows=asked.count())
+    made = asked.agg(rows=asked.count()).mechanism(epsilon=1)
     found = table.engine.fetch(made.question.measured(made._all_measures))
     assert sorted(made.question.key_of(row) for row in found) == keys
 

@@ -312,16 +312,16 @@ def test_without_java(tmp_path: Path) -> None:
 
 def test_a_closed_session_is_refused_before_any_charge(tmp_path: Path) -> None:
     closed, table, ledger = session(), read(session().read.parquet(str(write(tmp_path)))), xp.Ledger(epsilon=1)
-    asked, unasked = table.count().laplace(epsilon=0.5), table.where("n > 0").count()
+    asked, unasked = table.count().mechanism(epsilon=0.5), table.where("n > 0").count()
     assert ledger.run(asked).charged.epsilon == 0.5
     session().stop()
     session.cache_clear()
     with pytest.raises(InvalidValue, match="session is closed: start another"):
         read(closed, table="visits")
     with pytest.raises(InvalidValue, match="session is closed: start another"):
-        ledger.run(unasked.laplace(epsilon=0.25))
+        ledger.run(unasked.mechanism(epsilon=0.25))
     with pytest.raises(InvalidValue, match="session is closed: start another"):
-        ledger.run(table.count().laplace(epsilon=0.25))
+        ledger.run(table.count().mechanism(epsilon=0.25))
     assert ledger.remaining.epsilon == 0.5
     assert read(session().read.parquet(str(write(tmp_path)))).count().exact() == 10  # a new session
 

@@ -17,7 +17,7 @@ from expost.accounting.odometer import reading
 from expost.accounting.renyi.orders import epsilon_at
 from expost.accounting.tariff import Tariff, tariff_of_guarantee
 from expost.cost import EPSILON_UNITS
-from expost.mechanisms import Gaussian
+from expost.mechanisms import DiscreteGaussian, Gaussian
 
 LIMIT = Cost(1, "0.1")
 ACCOUNTING = RenyiAccounting(delta="0.08", gaussian_delta=0)
@@ -114,6 +114,40 @@ def test_a_negligible_gaussian_answer_reads_as_next_to_nothing_and_never_as_noth
     assert ledger.spent.delta == 1e-6
     assert "ε 0" not in str(release)
     assert "charged ρ " in str(release)
+
+
+class Sampled(DiscreteGaussian):
+    """Noise of which the price at one order is known, and no ρ."""
+
+    def concentrated_prices(self) -> None:  # type: ignore[override]
+        return None
+
+
+@pytest.mark.parametrize("order", [False, True])
+def test_a_negligible_discrete_gaussian_answer_does_too(order: bool) -> None:
+    """It is ρ-zCDP: αρ at every order, so that it is read at the further ones; also beside other noise."""
+    ledger = Ledger(1, "1e-6", accounting="renyi")
+    asked = [DiscreteGaussian(rho="5e-9", delta="1e-7", sensitivity=1), gaussian("0.0001")]
+    for mechanism in reversed(asked) if order else asked:
+        release = ledger.run(mechanism, on=1)
+        assert "charged ρ " in str(release)
+    ledger.reserve(Guarantee.uniform("0.0001")).settle("done")
+    assert 0 < ledger.spent.epsilon < 0.005
+    assert ledger.meters[2].is_full  # the Gaussian meter has no room for what is no Gaussian noise
+    ledger.run(Sampled(rho="5e-9", delta="1e-7", sensitivity=1), on=1)
+    assert ledger.spent.epsilon > 0.4  # of that only the price at the ledger's own order is known
+
+
+def test_the_price_of_discrete_gaussian_noise_holds_at_the_further_orders() -> None:
+    """Rényi divergence of the law on whole numbers from itself moved by one, at most αρ; half of that is caught."""
+    rho = 0.05
+    steps = np.arange(-100, 101)
+    law = np.exp(-rho * steps**2.0)
+    law /= law.sum()
+    for order in (1.5, 2, 9, 65):
+        moved = np.exp(order * np.log(law[1:]) + (1 - order) * np.log(law[:-1]))
+        divergence = np.log(moved.sum()) / (order - 1)
+        assert order * rho / 2 < divergence <= order * rho * (1 + 1e-9)
 
 
 def test_readings_grow_with_what_is_charged_and_never_pass_the_limit() -> None:

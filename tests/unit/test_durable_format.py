@@ -22,6 +22,7 @@ import expost.data
 from exports import exported
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
+from expost.data import Noisy, NoisyMean, NoisyUntil
 from expost.data.searched import FoundMoment
 from expost.data.unit import ROW
 from expost.fingerprint import identify
@@ -31,7 +32,7 @@ from expost.mechanisms.linear.box import LinearFit
 from expost.mechanisms.linear.tested_logistic import ErrorTest
 from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Winsorized
-from expost.mechanisms.moments.pairs import Estimate, FoundCorrelation
+from expost.mechanisms.moments.pairs import FoundCorrelation, FoundCovariance
 from expost.mechanisms.moments.private_range import FoundRange
 from expost.mechanisms.quantiles.distribution import StepFunction
 from expost.mechanisms.quantiles.ladder import Rung
@@ -139,6 +140,8 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), test_epsilon=1, delta=TINY),
     xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    xp.Quantile(quantile="0.9", epsilon=1, neighbours="add-remove", interval=True),
+    xp.Median(epsilon=1, neighbours="add-remove", interval=True),
     xp.QuantileLadder(quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="substitute"),
     xp.QuantileLadder(
         quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1,
@@ -226,7 +229,7 @@ OUTPUTS: dict[str, Any] = {
     "an answer of a leg": StableAnswer(2, Bin(1, 0.0, 0.0)),
     "a fit": LinearFit(1.5, (0.25, -2.0)),
     "an interval": Interval(0.0, 2.5),
-    "a covariance": Estimate(1.5, 0.25),
+    "a covariance": FoundCovariance(1.5, 0.25),
     "a mean": Winsorized(1.5, 0.0, 2.5, 0.25),
     "a mean without bounds": Winsorized(1.5, 0.0, 2.5, 0.25, 3),
     "a correlation without bounds": FoundCorrelation(0.5, 3),
@@ -289,38 +292,41 @@ def table() -> Iterator[xp.PrivateTable]:
 def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
     rich = table.where("cost > 3").derive(half="cost / 2")
     histogram = rich.histogram("diagnosis", keys=["flu", "cold"])
+    moved = histogram.sensitivity.l2
+    normal = xp.DiscreteGaussian(rho=1, delta=TINY, sensitivity=moved, neighbours="add-remove")
+    until = xp.RelativeError(within="0.1", confidence="0.95")
+    reduced = xp.NoiseReduction(epsilon=1, sensitivity=5, levels=40, until=until, neighbours="add-remove")
     by_row = dataclasses.replace(table, unit=ROW, neighbours="substitute")
     groups = rich.by("diagnosis", "cost > 1", keys=[("flu", True)])
     return [
-        table.count().laplace(epsilon=1),
-        rich.count(of="units").gaussian(epsilon=1, delta=TINY),
-        rich.sum("half", bounds=(0, 10)).laplace(epsilon=1),
-        rich.mean("half", bounds=(0, 10)).laplace(epsilon=1),
-        rich.count().reduced(epsilon=1, within="0.1"),
-        rich.lost("half", bounds=(0, 10)).laplace(epsilon=1),
-        rich.mean("half", bounds=(0, 10)).counted(epsilon=1),
-        histogram.discrete_gaussian(rho=1, delta=TINY),
-        histogram.above(10, at_most=1, epsilon=1),
-        table.discover("diagnosis").laplace(epsilon=1, delta=TINY),
-        table.discover("diagnosis").top(3, epsilon=1, delta=TINY),
-        table.median("cost", bounds=(0, 10)).permute_and_flip(epsilon=1),
-        rich.quantile("half", ["0.1", "0.9"], bounds=(0, 10), missing=2, grid="0.5").permute_and_flip(epsilon=1),
-        rich.covariance("half", "cost", bounds=[(0, 10), (0, 20)]).laplace(epsilon=1),
-        by_row.variance("cost", bounds=(0, 9), missing=0).noisy(epsilon=1),
-        by_row.histogram("diagnosis", keys=["flu"]).balanced(epsilon=1),
-        table.by("diagnosis", ["flu"]).ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=1),
-        groups.answers(
-            epsilon=1,
+        table.count().mechanism(epsilon=1),
+        rich.count(of="units").mechanism(epsilon=1, delta=TINY, noise="gaussian"),
+        rich.sum("half", bounds=(0, 10)).mechanism(epsilon=1),
+        NoisyMean(question=rich.mean("half", bounds=(0, 10)), epsilon=1),
+        NoisyUntil(question=rich.count(), noise=reduced),
+        rich.lost("half", bounds=(0, 10)).mechanism(epsilon=1),
+        rich.mean("half", bounds=(0, 10)).mechanism(epsilon=1),
+        Noisy(question=histogram, noise=normal),
+        histogram.above(10, at_most=1).mechanism(epsilon=1),
+        table.discover("diagnosis").mechanism(epsilon=1, delta=TINY),
+        table.discover("diagnosis").top(3).mechanism(epsilon=1, delta=TINY),
+        table.median("cost", bounds=(0, 10)).mechanism(epsilon=1),
+        rich.quantile("half", ["0.1", "0.9"], bounds=(0, 10), missing=2, grid="0.5").mechanism(epsilon=1),
+        rich.covariance("half", "cost", bounds=[(0, 10), (0, 20)]).mechanism(epsilon=1),
+        by_row.variance("cost", bounds=(0, 9), missing=0).mechanism(epsilon=1),
+        by_row.histogram("diagnosis", keys=["flu"]).mechanism(epsilon=1),
+        table.by("diagnosis", ["flu"]).ask(lambda rows: rows.count()).mechanism(epsilon=1),
+        groups.agg(
             total=True,
             n=groups.count(),
             s=groups.sum("half", bounds=(0, 10)),
             m=groups.mean("half", bounds=(0, 10)),
             v=groups.variance("half", bounds=(0, 10)),
             q=groups.median("half", bounds=(0, 10)),
-        ),
-        rich.by("diagnosis").answers(epsilon=1, delta=TINY),
-        rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).laplace(epsilon=1),
-        rich.covariance("half", "cost", missing=2).laplace(epsilon=1),
+        ).mechanism(epsilon=1),
+        rich.by("diagnosis").agg().mechanism(epsilon=1, delta=TINY),
+        rich.winsorized_mean("half", trim="0.1", bounds=(0, 10)).mechanism(epsilon=1),
+        rich.covariance("half", "cost", missing=2).mechanism(epsilon=1),
     ]
 
 

@@ -91,7 +91,7 @@ SHARED = {
     "Histogram": ("data/histograms.py mechanisms/histogram.py", "of a private table; of an array"),
     "Mean": ("data/sums.py mechanisms/moments/moments.py", "the question to a table, and the mechanism"),
     "Outcome": ("ledger/engine.py study/run.py", "of an operation on a ledger; of a question of a study"),
-    "Question": ("data/questions.py study/model.py", "to a private table; of a study"),
+    "Question": ("question.py study/model.py", "what ledgers make a mechanism of; of a study"),
     "Step": ("accounting/composition.py ledger/engine.py", "of a composition; of a durable ledger"),
     "TestedLogisticRegression": (
         "learn/classification.py mechanisms/linear/tested_logistic.py",

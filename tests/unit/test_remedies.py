@@ -38,7 +38,7 @@ def closed() -> None:
 
 def other_neighbours() -> None:
     ledger = xp.Ledger(epsilon=1, neighbours="substitute")
-    ledger.run(visits().count().laplace(epsilon=0.5))
+    ledger.run(visits().count().mechanism(epsilon=0.5))
 
 
 PUBLIC = "only if anybody may know"
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "a used key": (used_key, "repeat that request as it was to get its answer again, or take a new .* charged anew"),
     "another relation": (other_neighbours, PUBLIC),
     "sensitivities of another relation": (
-        lambda: (_ for _ in ()).throw(NeighbourMismatch("substitute", "add-remove", "'x'")), "sensitivities .* anew",
+        lambda: (_ for _ in ()).throw(NeighbourMismatch("substitute", "add-remove", "'x'")), "sensitivity for .* anew",
     ),
     "a missing file": (lambda: xp.Ledger.load("sqlite:///none/none.db", "x"), "check the path, or begin a new budget"),
     "a missing account": (lambda: xp.Ledger(epsilon=1).account("bob"), "check its name, or create it"),

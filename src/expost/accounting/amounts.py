@@ -6,6 +6,8 @@ from typing import NamedTuple, Self, TypeAlias
 
 ABSENT = -1
 """The capacity of a meter that an account does not have."""
+CONCENTRATED = 2**32
+"""What a ρ-zCDP round counts in ``foreign``, so that it is known whether all of them are: books have fewer entries."""
 
 
 class Amounts(NamedTuple):
@@ -17,13 +19,21 @@ class Amounts(NamedTuple):
     renyi: int = 0
     """Rényi prices at the ledger's order."""
     normal: int = 0
-    """μ² of Gaussian noise."""
+    """μ² of Gaussian noise, and 2ρ of what is ρ-zCDP: half of it is the price at any order, divided by the order."""
     others: int = 0
     """ε of everything else, for the Gaussian meter."""
     unpriced: int = 0
     """Rounds that have no ε: they took no δ. While there is one, the basic sum has no room."""
     foreign: int = 0
-    """Those of them that are not Gaussian noise. While there is one, the Gaussian meter has no room."""
+    """Those of them that are not Gaussian noise: ``CONCENTRATED`` each where they are ρ-zCDP, 1 otherwise.
+
+    While there is one, the Gaussian meter has no room.
+    """
+
+    @property
+    def is_known_at_all_orders(self) -> bool:
+        """Whether every round has a price at every order: by its μ², its ρ or its ε."""
+        return not self.foreign % CONCENTRATED
 
     def more(self, other: Amounts) -> Amounts:
         """The sum of both."""

@@ -37,6 +37,9 @@ class Priced(Protocol):
     def gaussian_prices(self) -> Prices | None:
         """μ² of each part if the mechanism is as private as Gaussian noise; else None."""
 
+    def concentrated_prices(self) -> Prices | None:
+        """2ρ of each part if the mechanism is ρ-zCDP for its part; else None."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -81,6 +84,10 @@ class Round:
     def gaussian_prices(self) -> Prices | None:
         """μ² of each part, for mechanisms that are as private as Gaussian noise."""
         return self.mechanism.gaussian_prices()
+
+    def concentrated_prices(self) -> Prices | None:
+        """2ρ of each part, for mechanisms that are ρ-zCDP."""
+        return self.mechanism.concentrated_prices()
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ def reading(meters: LedgerMeters, limit: Cost, holds: Capacity, basic: Cost, cou
     """An (ε, δ) at which everything that was counted is private: never above the limit.
 
     The ε is the least of the basic sum, if every round has an ε; of what Rényi prices prove, at the ledger's order and,
-    where all rounds are Gaussian noise or have an ε, at further orders; and of the limit. The δ is the limit's, unless
-    nothing was counted, or there is no meter but the basic sum.
+    where all rounds are Gaussian noise, ρ-zCDP or have an ε, at further orders; and of the limit. The δ is the
+    limit's, unless nothing was counted, or there is no meter but the basic sum.
 
     Proof: thm-meter-odometer
     """
@@ -47,7 +47,7 @@ def reading(meters: LedgerMeters, limit: Cost, holds: Capacity, basic: Cost, cou
     found = [limit.epsilon_units, _epsilon(meters.order, Fraction(counted.renyi), admitting_share(share))]
     if not counted.unpriced:
         found.append(basic.epsilon_units)
-    if not counted.foreign:
+    if counted.is_known_at_all_orders:
         orders = further_orders(meters.order)
         each = share // _FOR_FURTHER_ORDERS // max(len(orders), 1)
         prices = (order * counted.normal / 2 + counted.others for order in orders)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
-from expost.accounting.amounts import NO_AMOUNTS, Amounts
+from expost.accounting.amounts import CONCENTRATED, NO_AMOUNTS, Amounts
 from expost.accounting.meters import Priced, Round
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.prices import Prices
@@ -36,6 +36,11 @@ def together(charges: Iterable[Charge]) -> Charge:
     return Charge(cost, amounts)
 
 
+def multiple(charge: Charge, count: int) -> Charge:
+    """The sum of as many charges that are equal."""
+    return Charge(charge.cost * count, Amounts(*(each * count for each in charge.amounts)))
+
+
 class Tariff:
     """The prices of a request, part by part. Immutable.
 
@@ -48,32 +53,53 @@ class Tariff:
     renyi
         The Rényi price of each part in the fixed order of parts, and then of every other label, if there may be others.
     normal
-        μ² of each part likewise, if it is as private as Gaussian noise.
+        μ² of each part likewise, if it is as private as Gaussian noise; or 2ρ, if it is concentrated.
+    concentrated
+        Whether it is ρ-zCDP and no more, and takes no δ.
 
     Proof: thm-meters
     """
 
-    __slots__ = ("_hash", "_otherwise", "_table", "guarantee", "normal", "renyi", "takes_delta", "worst")
+    __slots__ = (
+        "_hash",
+        "_otherwise",
+        "_table",
+        "concentrated",
+        "guarantee",
+        "normal",
+        "renyi",
+        "takes_delta",
+        "worst",
+    )
 
     def __init__(
-        self, guarantee: Guarantee, takes_delta: bool, renyi: tuple[int, ...], normal: tuple[int, ...] | None
+        self,
+        guarantee: Guarantee,
+        takes_delta: bool,
+        renyi: tuple[int, ...],
+        normal: tuple[int, ...] | None,
+        concentrated: bool = False,
     ) -> None:
         parts = fixed_parts(guarantee)
         places = len(parts) + (guarantee.otherwise is not None)
         for prices in (renyi, renyi if normal is None else normal):
             if len(prices) != places or not all(type(price) is int and 0 <= price < LARGEST_PRICE for price in prices):
                 raise InvalidValue(f"{places} parts have {places} prices, each a number of units below 2^62")
+        if concentrated and (takes_delta or normal is None):
+            raise InvalidValue("a concentrated request has its ρ and takes no δ")
         self.guarantee, self.takes_delta, self.renyi, self.normal = guarantee, takes_delta, renyi, normal
+        self.concentrated = concentrated
         rows = [self._charge(cost, place) for place, cost in enumerate(_costs(guarantee, parts))]
         self._otherwise = None if guarantee.otherwise is None else rows[-1]
         self._table = dict(zip(parts, rows, strict=False))
         self.worst = _worst(rows)
-        self._hash = hash((guarantee, takes_delta, renyi, normal))
+        self._hash = hash((guarantee, takes_delta, renyi, normal, concentrated))
 
     def _charge(self, cost: Cost, place: int) -> Charge:
         units, normal = cost.epsilon_units, self.normal
         if not self.takes_delta:
-            return Charge(_NOTHING, Amounts(self.renyi[place], normal[place] if normal else 0, 0, 1, int(not normal)))
+            foreign = CONCENTRATED if self.concentrated else int(not normal)
+            return Charge(_NOTHING, Amounts(self.renyi[place], normal[place] if normal else 0, 0, 1, foreign))
         return Charge(cost, Amounts(self.renyi[place], normal[place] if normal else 0, 0 if normal else units))
 
     def of(self, part: Part) -> Charge:
@@ -94,35 +120,39 @@ class Tariff:
 
     def of_unit(self, unit: str | None) -> Self:
         """The same prices, with the unit called so: see :meth:`~expost.guarantee.Guarantee.of_unit`."""
-        return type(self)(self.guarantee.of_unit(unit), self.takes_delta, self.renyi, self.normal)
+        return type(self)(self.guarantee.of_unit(unit), *self._prices)
+
+    @property
+    def _prices(self) -> tuple[bool, tuple[int, ...], tuple[int, ...] | None, bool]:
+        return self.takes_delta, self.renyi, self.normal, self.concentrated
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the guarantee is not among them."""
         normal = None if self.normal is None else list(self.normal)
-        return {"delta": self.takes_delta, "normal": normal, "renyi": list(self.renyi)}
+        kind = {"concentrated": True} if self.concentrated else {}
+        return {**kind, "delta": self.takes_delta, "normal": normal, "renyi": list(self.renyi)}
 
     @classmethod
     def from_json(cls, guarantee: Guarantee, data: Any) -> Self:
         """The tariff that :meth:`to_json` wrote."""
         normal = data["normal"]
-        return cls(guarantee, bool(data["delta"]), tuple(data["renyi"]), None if normal is None else tuple(normal))
+        known = None if normal is None else tuple(normal)
+        return cls(guarantee, bool(data["delta"]), tuple(data["renyi"]), known, bool(data.get("concentrated")))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tariff):
             return NotImplemented
-        return self is other or (
-            (self.takes_delta, self.renyi, self.normal) == (other.takes_delta, other.renyi, other.normal)
-            and self.guarantee == other.guarantee
-        )
+        return self is other or (self._prices == other._prices and self.guarantee == other.guarantee)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __repr__(self) -> str:
-        return f"Tariff({self.guarantee!r}, {self.takes_delta!r}, {self.renyi!r}, {self.normal!r})"
+        kind = ", concentrated=True" if self.concentrated else ""
+        return f"Tariff({self.guarantee!r}, {self.takes_delta!r}, {self.renyi!r}, {self.normal!r}{kind})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tariff, (self.guarantee, self.takes_delta, self.renyi, self.normal)
+        return Tariff, (self.guarantee, *self._prices)
 
 
 def tariff_of_mechanism(mechanism: Priced, order: Number, *, interactive: bool, basic_alone: bool = False) -> Tariff:
@@ -135,7 +165,10 @@ def tariff_of_mechanism(mechanism: Priced, order: Number, *, interactive: bool, 
     asked = Round(mechanism, interactive, delta=takes)
     renyi = _aligned(guarantee, asked.renyi_prices(as_order(order)))
     assert renyi is not None
-    return Tariff(guarantee, asked.delta, renyi, _aligned(guarantee, asked.gaussian_prices()))
+    normal, concentrated = asked.gaussian_prices(), None if takes else asked.concentrated_prices()
+    if normal is None and concentrated is not None:
+        return Tariff(guarantee, False, renyi, _aligned(guarantee, concentrated), concentrated=True)
+    return Tariff(guarantee, asked.delta, renyi, _aligned(guarantee, normal))
 
 
 def tariff_of_guarantee(guarantee: Guarantee, order: Fraction, *, interactive: bool) -> Tariff:
@@ -160,6 +193,9 @@ class _Known(NamedTuple):
         return tangent_prices(self.guarantee, order)
 
     def gaussian_prices(self) -> Prices | None:
+        return None
+
+    def concentrated_prices(self) -> Prices | None:
         return None
 
 

@@ -121,6 +121,11 @@ class CountedSteps(Mechanism[Any, int]):
         """An interaction that counts."""
         return StepCounter(self)
 
+    @property
+    def what(self) -> str:
+        """How many."""
+        return "steps"
+
     def describe(self, output: int) -> str:
         """How far it went."""
         return f"{output} of at most {self.count} steps"

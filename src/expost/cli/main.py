@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from expost._version import __version__
-from expost.cli import custody, ledger, service, study
+from expost.cli import custody, jobs, ledger, service, study
 from expost.cli.answers import list_answers
 from expost.cli.audit import audit
 from expost.cli.console import CODES, Commands, out
@@ -27,6 +27,7 @@ app.add()(service.serve)
 assert custody  # adds commands to the ledger's
 app.add_typer(ledger.app)
 app.add_typer(service.tokens)
+app.add_typer(jobs.jobs)
 
 
 def _version(wanted: bool) -> None:

@@ -175,6 +175,7 @@ def run(
         err.print(
             "memory: keeps no ledger. Every run spends a budget of its own, and nothing adds them up: for trials only."
         )
+    said: dict[str, str] = {}
     with err.status(Text(printable(f"reading {study}"))) as status:
 
         def progress(question: Question, outcome: Outcome | None) -> None:
@@ -182,6 +183,7 @@ def run(
                 status.update(Text(printable(f"asking {question.name}: {question.label}")))
             elif not as_json:
                 status.stop()  # the spinner and answers may share a terminal
+                said[outcome.question.name] = _notice(outcome)
                 out.print(_line(outcome), soft_wrap=True)
                 if outcome.how:
                     out.print(_how(outcome))
@@ -192,6 +194,9 @@ def run(
     if as_json:
         sys.stdout.write(seen(record_text(kept)))
     else:
+        for outcome in result.outcomes:
+            if _notice(outcome) != said.get(outcome.question.name, ""):  # what later answers tell of it
+                out.print(Text(f"beware, {outcome.question.name}: {_notice(outcome)}", style="yellow"), soft_wrap=True)
         _show_result(result, report)
     if kept_at is not None:
         write_record(kept, kept_at)
@@ -327,8 +332,12 @@ def _line(outcome: Outcome) -> Text:
     drowned = answer is not None and answer.drowned
     mark, style = _DROWNED if drowned else _MARKS.get(outcome.state, ("✗", "red"))
     line = answer.text if answer is not None else f"{outcome.state}: {outcome.why}"
-    notice = f"\n    beware: {answer.notice}" if answer is not None and answer.notice else ""
+    notice = f"\n    beware: {_notice(outcome)}" if _notice(outcome) else ""
     return Text.assemble((f"{mark} ", style), (outcome.question.name, "bold"), f"  {line}", (notice, "yellow"))
+
+
+def _notice(outcome: Outcome) -> str:
+    return "" if outcome.answer is None else outcome.answer.notice
 
 
 def _how(outcome: Outcome) -> Padding:

@@ -4,13 +4,17 @@ from expost.data.column import Column as Column
 from expost.data.discovery import Discovered as Discovered
 from expost.data.discovery import Discovery as Discovery
 from expost.data.discovery import MostFrequent as MostFrequent
+from expost.data.discovery import TopKeys as TopKeys
 from expost.data.engine import Engine as Engine
 from expost.data.expression import ALLOWED as ALLOWED
 from expost.data.group_answers import GroupAnswers as GroupAnswers
+from expost.data.groups import EachGroup as EachGroup
 from expost.data.groups import Grouped as Grouped
 from expost.data.groups import Groups as Groups
+from expost.data.groups import GroupStatistic as GroupStatistic
 from expost.data.histograms import Above as Above
 from expost.data.histograms import BalancedCounts as BalancedCounts
+from expost.data.histograms import CellsAbove as CellsAbove
 from expost.data.histograms import Histogram as Histogram
 from expost.data.lost import Lost as Lost
 from expost.data.lost import LostShares as LostShares
@@ -23,7 +27,7 @@ from expost.data.quantiles import Ranks as Ranks
 from expost.data.questions import Count as Count
 from expost.data.questions import Noisy as Noisy
 from expost.data.questions import NoisyUntil as NoisyUntil
-from expost.data.questions import Question as Question
+from expost.data.questions import NumericQuestion as NumericQuestion
 from expost.data.searched import NoisySearched as NoisySearched
 from expost.data.searched import Searched as Searched
 from expost.data.sensitivity import Sensitivity as Sensitivity

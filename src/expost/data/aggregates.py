@@ -9,17 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import exp, inf, log
 from typing import TYPE_CHECKING, Any
 
-from expost.cost import exact
 from expost.data import query, sensitivity
 from expost.data.expression import Expression
-from expost.data.sums import Clipped
+from expost.data.sums import Clipped, error_of_mean
 from expost.guarantee import Neighbours
 from expost.mechanisms import Laplace
+from expost.mechanisms.laplace_sums import repeated_reach, sum_reach, variance_error
 from expost.mechanisms.linear.box import STEPS, Box
+from expost.noise.sums import LaplaceSteps, Term
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -96,8 +95,12 @@ class GroupAggregate(ABC):
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
         """The answer and its error at 95 %, from noisy numbers that were added up over several groups."""
 
+    def law(self, measures: Sequence[Measure]) -> Term | None:
+        """The law of the noise of a group's answer, if it is that of one number; else None."""
+        return None
+
     def of_size(self, values: int) -> tuple[int, ...]:
-        """The numbers of a group with that many values, as far as its error depends on them."""
+        """The numbers of a group with that many values, as far as its error depends on them: where that is largest."""
         return (0,)
 
 
@@ -106,30 +109,8 @@ def _noise(epsilon: Fraction, moved: int, relation: Neighbours) -> Laplace:
 
 
 def reach(noise: Laplace, groups: int, miss: Fraction) -> float:
-    """A bound on the sum of the noise of several groups, exceeded with probability at most ``miss``.
-
-    Exact for one group; for several the smaller of a union bound and a Chernoff bound.
-    """
-    if groups == 1:
-        return float(noise.error_bound(1 - miss))
-    each = groups * float(noise.error_bound(1 - miss, n=groups))
-    rate = float(exact(noise.epsilon, "ε") / exact(noise.sensitivity, "sensitivity"))
-    return min(each, _chernoff(rate, groups, float(miss)))
-
-
-@lru_cache(maxsize=256)
-def _chernoff(rate: float, groups: int, miss: float) -> float:
-    """The least Chernoff bound on the sum, over several tilts."""
-    best = inf
-    for place in range(1, 64):
-        tilt = rate * place / 64
-        growth = 2 * log(-_expm1(-rate)) - log(-_expm1(tilt - rate)) - log(-_expm1(-tilt - rate))
-        best = min(best, (log(2 / miss) + groups * growth) / tilt)
-    return best
-
-
-def _expm1(value: float) -> float:
-    return exp(value) - 1
+    """A bound on the sum of the noise of several groups, exceeded with probability at most ``miss``."""
+    return repeated_reach(noise.rate, groups, miss)
 
 
 @dataclass(frozen=True)
@@ -158,6 +139,10 @@ class GroupCount(GroupAggregate):
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
         """The count."""
         return int(numbers[0]), reach(measures[0].noise, groups, 1 - SHOWN_CONFIDENCE)
+
+    def law(self, measures: Sequence[Measure]) -> Term:
+        """That of the count."""
+        return Term(Fraction(1), LaplaceSteps(measures[0].noise.rate))
 
 
 @dataclass(frozen=True)
@@ -190,6 +175,10 @@ class GroupSum(GroupAggregate):
         step = self.value.grid.step
         return float(int(numbers[0]) * step), reach(measures[0].noise, groups, 1 - SHOWN_CONFIDENCE) * float(step)
 
+    def law(self, measures: Sequence[Measure]) -> Term:
+        """That of the sum, in units of the data."""
+        return Term(self.value.grid.step, LaplaceSteps(measures[0].noise.rate))
+
 
 @dataclass(frozen=True)
 class GroupMean(GroupAggregate):
@@ -207,34 +196,28 @@ class GroupMean(GroupAggregate):
         """The value."""
         return self.value.expression
 
-    @property
-    def middle(self) -> int:
-        """The middle of the bounds, in steps."""
-        return sum(self.value.ends) // 2
-
     def cell(self, value: str) -> str:
         """The clamped value, in steps from the middle."""
-        return self.value.cell_of(value, self.middle)
+        return self.value.cell_of(value, self.value.middle)
 
     def measures(self, table: PrivateTable, cell: str, touched: Touched, epsilon: Fraction) -> tuple[Measure, ...]:
         """A sum and a count, each with half of ε."""
-        low, high = (end - self.middle for end in self.value.ends)
+        low, high = (end - self.value.middle for end in self.value.ends)
         summed = _noise(epsilon / 2, touched.sums(low, high), touched.neighbours)
         counted = _noise(epsilon / 2, touched.counts, touched.neighbours)
         return Measure(table.engine.total(cell), summed), Measure(f"count({cell})", counted)
 
     def of_size(self, values: int) -> tuple[int, ...]:
-        """A sum and a count."""
-        return 0, values
+        """A sum and a count, of values at the upper bound: nearer to the middle the error is smaller."""
+        return (self.value.ends[1] - self.value.middle) * values, values
 
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
         """The mean, within the bounds. Noise s on the sum and c on the count N moves it by (s − c·mean)/(N + c)."""
         low, high = self.value.bounds
         total, count = int(numbers[0]), max(int(numbers[1]), 1)
-        mean = float((self.middle + Fraction(total, count)) * self.value.grid.step)
-        moved, miscounted = (reach(each.noise, groups, (1 - SHOWN_CONFIDENCE) / 2) for each in measures)
-        error = (moved * float(self.value.grid.step) + miscounted * (high - low) / 2) / count if count > 1 else inf
-        return min(max(mean, low), high), min(error, high - low)
+        mean = min(max(float((self.value.middle + Fraction(total, count)) * self.value.grid.step), low), high)
+        rates = [measure.noise.rate for measure in measures]
+        return mean, error_of_mean(self.value, rates, 1 - SHOWN_CONFIDENCE, mean, count, groups)
 
 
 @dataclass(frozen=True)
@@ -279,13 +262,21 @@ class GroupVariance(GroupAggregate):
         )
 
     def of_size(self, values: int) -> tuple[int, ...]:
-        """A count and two sums."""
-        return values * STEPS**2, 0, 0
+        """A count and two sums, of values at the upper bound: nearer to the middle the error is smaller."""
+        return values * STEPS**2, values * STEPS**2, values * STEPS**2
 
     def present(self, numbers: Sequence[int], measures: Sequence[Measure], groups: int) -> tuple[Any, float]:
-        """The variance, within its possible range; the error bound holds for the three sums at once."""
+        """The variance, within its possible range, and its error.
+
+        Proof: lem-variance-error
+        """
         count = max(numbers[0] / STEPS**2, 1.0)
         mean, square = (number / STEPS**2 / count for number in numbers[1:])
-        off = 2 * reach(measures[0].noise, groups, (1 - SHOWN_CONFIDENCE) / 3) / STEPS**2 / count
-        half = self._ends[1]
-        return min(max(square - mean**2, 0.0), 1.0) * half**2, min(1.0, off + off * (2 + off)) * half**2
+        variance, half = min(max(square - mean**2, 0.0), 1.0), self._ends[1]
+        rate, miss = measures[0].noise.rate, 1 - SHOWN_CONFIDENCE
+
+        def moved(weights: tuple[float, ...], missed: Fraction) -> float:
+            return sum_reach((rate,) * len(weights), weights, missed, groups) / STEPS**2 / count
+
+        error = variance_error(mean, variance, miss, moved) if count > 1 else 1.0
+        return variance * half**2, min(1.0, error) * half**2

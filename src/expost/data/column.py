@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.data import query
+from expost.data import query, rows
 from expost.data.expression import Expression
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
@@ -116,7 +116,8 @@ class Column(PrivateData):
             named = [f"{query.rendered(self.table, value)} AS v{i}" for i, value in enumerate(self.values)]
             asked = f"SELECT {', '.join(named)} FROM {query.relation(self.table)}"
         else:
-            asked = query.kept_rows(self.table, self.values[0], query.VALUE, drop=False, cells=1)
+            kept = rows.one_cell(self.table, self.values[0], query.VALUE, drop=False)
+            asked = f"SELECT c FROM {query.nested(kept)}"
         return self.table.engine.check(asked)
 
     @cached_property

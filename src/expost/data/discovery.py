@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,24 +11,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost import bracket
-from expost.checks import check_fields
+from expost.checks import as_whole, check_fields
 from expost.cost import Number, exact
-from expost.data import query, sensitivity
+from expost.data import query, rows, sensitivity
+from expost.data.answers import Reached
 from expost.data.expression import Expression
+from expost.data.histograms import MOST_KEYS
 from expost.data.questions import Planned, TableMechanism, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
+from expost.estimates import Estimates
 from expost.guarantee import Guarantee, Part
+from expost.mechanism import Mechanism
 from expost.mechanisms.top import TopK
 from expost.noise import NoiseSource, SystemNoise, vector
 from expost.noise.grid import FARTHEST, saturating_sum
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
 
 
 @dataclass(frozen=True, repr=False)
-class Discovery(Planned):
+class Discovery(Planned, Question[Mapping[Any, int]]):
     """The number of units, or rows, of each value that enough of them have. NULL is not counted.
 
     Parameters
@@ -72,23 +78,29 @@ class Discovery(Planned):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        asked = query.tally(self.table, self.of, self.value, query.VALUE, drop=True, cells=None)
+        asked = rows.tally(self.table, self.of, self.value, query.VALUE, drop=True, known=None)
         return self.table.engine.check(asked)
 
     def exact(self) -> list[tuple[Any, int]]:
         """Every value and its count, in the order of the values. Private, the values included."""
         return sorted((shown_key(key), int(count)) for key, count in self.table.engine.fetch(self.plan))
 
-    def laplace(self, *, epsilon: Number, delta: Number) -> Discovered:
-        """Release the keys whose count, with Laplace noise, reaches a threshold for which δ suffices."""
-        return Discovered(question=self, epsilon=epsilon, delta=delta)
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """The keys whose count, with Laplace noise, reaches a threshold for which δ suffices."""
+        epsilon = terms.epsilon_alone(f"a {self.title}", "laplace")
+        return Discovered(question=self, epsilon=epsilon, delta=terms.needed_delta(f"a {self.title}"))
 
-    def top(self, k: int, *, epsilon: Number, delta: Number, without: tuple[Any, ...] = ()) -> MostFrequent:
-        """Release the k values that most units have, without counts, charged by the number found.
+    def top(self, k: int, *, without: tuple[Any, ...] = ()) -> TopKeys:
+        """The k values that most units have, without counts, charged by the number found.
 
         ``without`` are values to leave out, such as those published before; :func:`~expost.recipes.top_until` uses it.
         """
-        return MostFrequent(question=self, k=k, epsilon=epsilon, delta=delta, without=tuple(without))
+        return TopKeys(self, k, tuple(without))
+
+    @property
+    def what(self) -> str:
+        """What is counted: units, or rows."""
+        return self.of
 
     @property
     def title(self) -> str:
@@ -96,9 +108,61 @@ class Discovery(Planned):
         return f"discovery of {self.of} by {self.value} (NULL not counted)"
 
 
+@dataclass(frozen=True, repr=False)
+class TopKeys(Planned, Question[tuple[Any, ...]]):
+    """The values that most units have, most frequent first, without counts.
+
+    Parameters
+    ----------
+    discovery
+        Which values; it counts units.
+    k
+        The most values that are released.
+    without
+        Public values to leave out.
+
+    Proof: thm-top-k
+    """
+
+    discovery: Discovery
+    k: int
+    without: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        as_whole(self.k, "k")
+        if self.discovery.of != "units":
+            raise InvalidValue("top() finds the values that most units have, and of='rows' was given: pass of='units'")
+
+    @property
+    def table(self) -> PrivateTable:  # type: ignore[override]
+        """Whose rows."""
+        return self.discovery.table
+
+    @property
+    def what(self) -> str:
+        """Which values."""
+        return f"most frequent {self.discovery.value.name}"
+
+    @property
+    def title(self) -> str:
+        """What is looked for."""
+        return f"top {self.k} of {self.discovery.value}"
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        return self.discovery.plan
+
+    def _mechanism(self, terms: Terms) -> Mechanism[None, tuple[Any, ...]]:
+        """The most frequent are found one after the other; each that is found is charged."""
+        title = f"a {self.title}"
+        epsilon, delta = terms.epsilon_alone(title), terms.needed_delta(title)
+        return MostFrequent(question=self.discovery, k=self.k, epsilon=epsilon, delta=delta, without=self.without)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Discovered(TableMechanism[dict[Any, int]]):
-    """{key: noisy count} of the keys whose noisy count reaches :attr:`threshold`, largest first.
+class Discovered(TableMechanism[Mapping[Any, int]]):
+    """{key: noisy count} of the keys whose noisy count reaches :attr:`threshold`, largest first: at most 10,000.
 
     The probability that any key held by one unit alone is released is at most δ.
 
@@ -137,9 +201,8 @@ class Discovered(TableMechanism[dict[Any, int]]):
         """The least threshold that keeps δ."""
         return least_threshold(self.rate, self.question.alone, exact(self.delta, "δ"))
 
-    def check(self, data: Any) -> None:
+    def check_noise(self) -> None:
         """Raise unless this noise can be sampled."""
-        super().check(data)
         vector.discrete_laplace(SystemNoise(), self.rate, 0)
 
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
@@ -149,7 +212,12 @@ class Discovered(TableMechanism[dict[Any, int]]):
         noisy = saturating_sum(counts, vector.discrete_laplace(noise, self.rate, len(found)))
         released = [(key, count) for (key, _), count in zip(found, noisy.tolist(), strict=True)]
         reached = [pair for pair in released if pair[1] >= self.threshold]
-        return dict(sorted(reached, key=lambda pair: (-pair[1], pair[0])))
+        return dict(sorted(reached, key=lambda pair: (-pair[1], pair[0]))[:MOST_KEYS])
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The keys, each with its count and an interval that holds although the count had to reach the threshold."""
+        names, keys, counts = (self.question.value.name,), list(output), list(output.values())
+        return Estimates.by_key(names, keys, self.what, Reached(counts, self.rate, reached_by(counts, self.threshold)))
 
     def describe(self, output: Any) -> str:
         """How many keys were released."""
@@ -218,9 +286,22 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
         found = self.choice.sample(counts, noise)
         return tuple(map(bool, found)) if self.question.value.kind == "boolean" else found
 
+    @property
+    def what(self) -> str:
+        """Which keys."""
+        return f"most frequent {self.question.value.name}"
+
     def describe(self, output: Any) -> str:
         """How many keys were found."""
         return self.choice.describe(output)
+
+
+def reached_by(counts: Sequence[int], threshold: int) -> int:
+    """What a published count had to reach at most: if there are as many as there may be, to beat the smallest of them.
+
+    Proof: lem-reached-counts
+    """
+    return threshold if len(counts) < MOST_KEYS else max(threshold, min(counts) + 1)
 
 
 def least_threshold(rate: Fraction, alone: tuple[tuple[int, int], ...], delta: Fraction) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,30 +15,40 @@ from expost.checks import requested_delta, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.data import query
 from expost.data.aggregates import SHOWN_CONFIDENCE, GroupAggregate, Measure, Touched, reach
-from expost.data.discovery import least_threshold, shown_key
+from expost.data.answers import Reached
+from expost.data.discovery import least_threshold, reached_by, shown_key
 from expost.data.expression import Expression
-from expost.data.group_keys import GroupKey, Places, kept_groups
+from expost.data.group_keys import GroupKey, Places, rows_in_groups
 from expost.data.histograms import MOST_KEYS
 from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, TableMechanism
 from expost.data.sums import clamp
 from expost.errors import InvalidValue
-from expost.frame import ERROR, IN_RANKS, Frame
+from expost.estimate import Drawn, Estimate
+from expost.estimates import Estimates
+from expost.frame import Frame
 from expost.guarantee import Guarantee
-from expost.mechanism import Withheld
+from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms import Laplace
-from expost.mechanisms.quantiles.quantiles import numbers_chosen
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST
+from expost.noise.sums import Term
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
 Statistics = Mapping[str, GroupAggregate | Ranks]
+ERROR, IN_RANKS = "_error", "_error_in_ranks"
+"""How the columns of errors end: in the units of the value, or in ranks."""
+FOUND_UNITS = "units"
+"""What the column with the numbers of units of discovered groups is called."""
+_MOST_ADDED = 256
+"""Up to so many groups a total is the sum of their noises; for more, the law of such a sum is known too roughly."""
 
 
 @dataclass(frozen=True, repr=False)
-class GroupQuestion(Planned):
+class GroupQuestion(Planned, Question[Any]):
     """Statistics of the rows of each group: the groups, and the statistics by name.
 
     Proof: thm-group-by
@@ -59,6 +69,17 @@ class GroupQuestion(Planned):
         groups = f"{len(self.keys)} groups" if self.keys else "discovered groups"
         asked = "; ".join(f"{name}: {each.title}" for name, each in zip(self.names, self.statistics, strict=True))
         return f"{groups} by {', '.join(map(str, self.values))} ({asked})"
+
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """With Laplace noise, and quantiles by permute-and-flip. A δ is for the discovery of keys."""
+        epsilon = terms.epsilon_alone(f"asking {self.title}", "laplace")
+        delta = terms.delta if self.keys else terms.needed_delta("the discovery of keys")
+        return GroupAnswers(question=self, epsilon=epsilon, delta=delta)
+
+    @property
+    def what(self) -> str:
+        """The names of the statistics: in frames each row has its own."""
+        return ", ".join([*([] if self.keys else [FOUND_UNITS]), *self.names])
 
     @property
     def touched(self) -> Touched:
@@ -97,7 +118,7 @@ class GroupQuestion(Planned):
             if value is not None:
                 named = f"v{len(cells)}"
                 cells.append((value, each.value.cell_of(named) if isinstance(each, Ranks) else each.cell(named)))
-        return kept_groups(self.table, self.values, self.places, cells)
+        return rows_in_groups(self.table, self.values, self.places, cells)
 
     def measured(self, measures: Sequence[Measure]) -> str:
         """The query for the numbers of every group that has a row, preceded by its number of units if discovered."""
@@ -138,7 +159,7 @@ def _value(each: GroupAggregate | Ranks) -> Expression | None:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class GroupAnswers(TableMechanism[Frame]):
+class GroupAnswers(TableMechanism[Any]):
     """A row for each group: its key, and every statistic with its error at 95 %.
 
     Parameters
@@ -237,6 +258,9 @@ class GroupAnswers(TableMechanism[Frame]):
         self.question.measured(self._all_measures)
         for name, _ in self.question.ranks:
             self.question.ranked(name)
+
+    def check_noise(self) -> None:
+        """Raise unless this noise can be sampled."""
         for measure in self._all_measures:
             measure.noise.check(np.zeros(1, np.int64))
         if not self.question.keys:
@@ -279,9 +303,8 @@ class GroupAnswers(TableMechanism[Frame]):
         rate, chosen = self._rate(name), []
         for key in keys:
             cells = np.array(counted.get(key, ()), np.float64).reshape(-1, 2)
-            places = ranks.windows_of(cells[:, 0], cells[:, 1], rate, "add-remove").sample(noise)
-            found = numbers_chosen(ranks.lattice, places)
-            chosen.append(None if isinstance(found, Withheld) else found[0] if len(found) == 1 else found)
+            found = ranks.chosen(cells[:, 0], cells[:, 1], rate, "add-remove", noise)
+            chosen.append(None if isinstance(found, Withheld) else found)
         return chosen
 
     def _frame(
@@ -292,7 +315,10 @@ class GroupAnswers(TableMechanism[Frame]):
         chosen: Mapping[str, list[Any]],
     ) -> Frame:
         asked = self.question
-        names = [*(value.name for value in asked.values), *([] if asked.keys else ["units", "units_error"])]
+        names = [
+            *(value.name for value in asked.values),
+            *([] if asked.keys else [FOUND_UNITS, f"{FOUND_UNITS}{ERROR}"]),
+        ]
         rows: list[list[Any]] = [list(key) for key in keys]
         if not asked.keys:
             error = reach(self._found_noise[0], 1, 1 - SHOWN_CONFIDENCE)
@@ -313,9 +339,122 @@ class GroupAnswers(TableMechanism[Frame]):
             last += each.present([sum(column) for column in numbers], measures, len(rows)) if adds else (None, None)
         return Frame(tuple(names), tuple(map(tuple, [*rows, last] if asked.total else rows)), asked.total)
 
+    def answer_of(self, output: Frame, origin: Hashable) -> Any:
+        """Every number with its error, by statistic and group: counts and sums by the law of their noise.
+
+        Of one statistic ``value["A"]`` is a group's, of several ``value["cost"]["A"]``. The number of units of a group
+        that was discovered has an interval that holds although it had to reach a threshold.
+        """
+        return _LongAnswers(self, output, origin).estimates
+
     def describe(self, output: Frame) -> str:
         """How many groups, and what they are by."""
         return f"{len(output) - self.question.total} groups by {', '.join(map(str, self.question.values))}"
+
+
+class _Rows(NamedTuple):
+    """Numbers of one statistic: those of the groups, and of all together if they add up."""
+
+    what: str
+    at: Sequence[Any]
+    total: Any = None
+
+
+@dataclass(frozen=True)
+class _LongAnswers:
+    """The statistics of groups as estimates, made of the frame that was published.
+
+    Parameters
+    ----------
+    mechanism
+        What was asked, and with which noise.
+    output
+        The frame: a row for each group.
+    origin
+        Which output it is.
+    """
+
+    mechanism: GroupAnswers
+    output: Frame
+    origin: Hashable
+
+    @property
+    def estimates(self) -> Estimates:
+        """Statistic by statistic, the groups in their order; the totals last."""
+        names, keys = tuple(value.name for value in self.mechanism.question.values), self._keys
+        listed = [one for name in self._names for one in self._statistic(name)]
+        totals = [(one.what, one.total) for one in listed if one.total is not None]
+        return Estimates(
+            names,
+            (*(key for _ in listed for key in keys), *((None,) * len(names) for _ in totals)),
+            (*(one.what for one in listed for _ in keys), *(what for what, _ in totals)),
+            [*(number for one in listed for number in one.at), *(number for _, number in totals)].__getitem__,
+            len(totals),
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        asked = self.mechanism.question
+        return [*([] if asked.keys else [FOUND_UNITS]), *asked.names]
+
+    @property
+    def _total(self) -> bool:
+        return self.mechanism.question.total
+
+    @cached_property
+    def _keys(self) -> list[GroupKey]:
+        width = len(self.mechanism.question.values)
+        return [row[:width] for row in self.output.rows[: len(self.output) - self._total]]
+
+    def _statistic(self, name: str) -> list[_Rows]:
+        """The numbers of a statistic; of several quantiles those of each."""
+        numbers, errors = self._columns(name)
+        asked, groups = self.mechanism.question, len(self._keys)
+        if name not in asked.names:
+            reached = reached_by(numbers[:groups], self.mechanism.threshold)
+            at = Reached(numbers, self.mechanism._found_noise[1], reached)
+            return [_Rows(name, [at(place) for place in range(groups)])]
+        each = asked.statistics[asked.names.index(name)]
+        if isinstance(each, Ranks):
+            return self._ranks(name, each, numbers[:groups], int(self.mechanism.error_of(name, 0)))
+        law = each.law(self.mechanism._measures[name])
+        draws = [self._draw(name, key, law, error) for key, error in zip(self._keys, errors, strict=False)]
+        at_keys = [Estimate.of(number, draw) for number, draw in zip(numbers, draws, strict=False)]
+        total = None
+        if self._total and numbers[groups] is not None:
+            exactly = law is not None and groups <= _MOST_ADDED
+            among = draws if exactly else [self._draw(name, None, None, errors[groups])]
+            total = Estimate.total(numbers[groups], among)
+        return [_Rows(name, at_keys, total)]
+
+    def _columns(self, name: str) -> tuple[list[Any], list[Any]]:
+        """What was published of a statistic: its numbers and its errors."""
+        place = len(self.mechanism.question.values) + 2 * self._names.index(name)
+        return [row[place] for row in self.output.rows], [row[place + 1] for row in self.output.rows]
+
+    def _draw(self, name: str, key: Any, law: Term | None, error: float) -> Drawn:
+        """The noise of a number: independent of all others where its law is known."""
+        origin = (self.origin, name, key)
+        return Drawn.usual(origin, error) if law is None else Drawn(origin, law=partial(_same, law))
+
+    def _ranks(self, name: str, ranks: Ranks, numbers: Sequence[Any], off: int) -> list[_Rows]:
+        """Quantiles of groups, whose errors are known in ranks; those of small groups may be withheld."""
+        why = ranks.why_unknown(off)
+        if len(ranks.levels) == 1:
+            return [_Rows(name, [_chosen(number, why) for number in numbers])]
+        several = [(None,) * len(ranks.levels) if number is None else number for number in numbers]
+        return [
+            _Rows(f"{name} {float(level):g}", [_chosen(number[place], why) for number in several])
+            for place, level in enumerate(ranks.levels)
+        ]
+
+
+def _chosen(number: Any, why: str) -> Any:
+    return WITHHELD if number is None else Estimate.unknown(number, why)
+
+
+def _same(law: Term) -> Term:
+    return law
 
 
 def _with_noise(numbers: Sequence[Any], measure: Measure, noise: NoiseSource) -> list[int]:

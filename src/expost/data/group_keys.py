@@ -7,7 +7,7 @@ from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from expost.data import query
+from expost.data import query, rows
 from expost.data.expression import Expression
 from expost.data.histograms import MOST_KEYS, in_order, listed_keys
 from expost.errors import InvalidValue
@@ -116,46 +116,23 @@ class Places:
         }
 
 
-def kept_groups(
+def rows_in_groups(
     table: PrivateTable, keys: Sequence[Expression], places: Places | None, cells: Sequence[tuple[Expression, str]]
 ) -> tuple[str, list[str]]:
     """The rows that count, and the columns that identify their group: ``g``, or ``g0``, ``g1``, … if discovered.
 
-    Each row has its unit ``u`` and cells ``c0``, ``c1``, … At most ``unit.rows`` rows in ``unit.groups`` groups are
-    kept per unit, by a keyed hash of their own content.
-
-    Proof: lem-unit-truncation
+    Cells are called ``c0``, ``c1``, …, and made of ``v0``, ``v1``, … Rows in no group are left out.
     """
-    owner, unit = table.unit.column, table.unit
-    whose = [] if owner is None else [query.UNIT]
-    named = [] if owner is None else [f"{table.engine.owner(owner)} AS u"]
-    named += [f"{query.valued(table, key)} AS k{i}" for i, key in enumerate(keys)]
-    named += [f"{query.valued(table, value)} AS v{i}" for i, (value, _) in enumerate(cells)]
-    rows = f"SELECT {', '.join(named)} FROM {query.relation(table)}"
-    if owner is not None:
-        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
-    made = [f"{cell} AS c{i}" for i, (_, cell) in enumerate(cells)]
-    if places is None:
-        groups = [f"g{i}" for i in range(len(keys))]
-        grouped = [f"k{i} AS g{i}" for i in range(len(keys))]
-    else:
-        groups, grouped = ["g"], [f"{places.chosen} AS g"]
-        values = [f"v{i}" for i in range(len(cells))]
-        rows = f"SELECT {', '.join([*whose, f'{places.together} AS m', *values])} FROM {query.nested(rows)}"
-    rows = f"SELECT {', '.join([*whose, *grouped, *made])} FROM {query.nested(rows)}"
-    rows = f"SELECT * FROM {query.nested(rows)} WHERE {' AND '.join(f'{group} IS NOT NULL' for group in groups)}"
-    if owner is None:
-        return rows, groups
-    content = [*groups, *(f"c{i}" for i in range(len(cells)))]
-    listed = ", ".join(content)
-    numbered = [f"row_number() OVER (PARTITION BY u, {listed}{query.any_order(table)}) AS j"]
-    if unit.groups < unit.rows:
-        order = table.engine.scramble(table.key, [query.UNIT, *groups])
-        numbered.append(f"dense_rank() OVER (PARTITION BY u ORDER BY {order}, {', '.join(groups)}) AS q")
-    inner = f"SELECT *, {', '.join(numbered)} FROM {query.nested(rows)}"
-    within = f" WHERE q <= {unit.groups}" if unit.groups < unit.rows else ""
-    order = table.engine.scramble(table.key, [query.UNIT, *content, "j"])
-    placed = (
-        f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}, {listed}, j) AS p FROM {query.nested(inner)}"
+    by = {f"k{i}": key for i, key in enumerate(keys)}
+    values = {f"v{i}": value for i, (value, _) in enumerate(cells)}
+    groups = {f"g{i}": name for i, name in enumerate(by)} if places is None else {"g": places.chosen}
+    kept = rows.rows_that_count(
+        table,
+        by | values,
+        groups=groups,
+        cells={f"c{i}": cell for i, (_, cell) in enumerate(cells)},
+        needed=groups,
+        between={} if places is None else {"m": places.together},
+        known=None if places is None else len(places.key_at),
     )
-    return f"SELECT u, {listed} FROM {query.nested(placed + within)} WHERE p <= {unit.rows}", groups
+    return kept, list(groups)

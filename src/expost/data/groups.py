@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from expost.checks import equal_share, requested_epsilon
+from expost.checks import as_flag, equal_share, requested_epsilon
 from expost.cost import Cost, Number
 from expost.data.aggregates import GroupAggregate, GroupCount, GroupMean, GroupSum, GroupVariance
+from expost.data.answers import joined
 from expost.data.expression import KEY_KINDS, NUMBER_KINDS, Expression
-from expost.data.expression.tree import references
-from expost.data.group_answers import GroupAnswers, GroupQuestion
+from expost.data.group_answers import ERROR, IN_RANKS, GroupQuestion
 from expost.data.group_keys import stated_keys
-from expost.data.histograms import listed_keys
+from expost.data.histograms import MOST_BINS, listed_keys
 from expost.data.quantiles import Ranks
 from expost.data.questions import Planned, PureMechanism, TableMechanism, as_of
 from expost.data.sums import Clipped
 from expost.errors import InvalidValue
-from expost.frame import ERROR, IN_RANKS
+from expost.mechanism import Mechanism, Withheld
 from expost.mentions import brief
 from expost.noise import NoiseSource
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,65 +77,83 @@ class Groups(Planned):
 
     # ---- statistics of all groups in one charge
 
-    def count(self, *, of: Of = "rows") -> GroupCount:
+    def count(self, *, of: Of = "rows") -> GroupStatistic:
         """The number of rows, or units, of each group."""
         as_of(of)
-        return GroupCount(of)
+        return self._asked(f"count of {of}", GroupCount(of))
 
-    def sum(self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None) -> GroupSum:
+    def sum(
+        self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None
+    ) -> GroupStatistic:
         """The sum of clamped values of each group, as :meth:`PrivateTable.sum`."""
-        return GroupSum(Clipped.of(self._number(value, "a sum"), bounds, missing, grid))
+        return self._asked("sum", GroupSum(Clipped.of(self._number(value, "a sum"), bounds, missing, grid)))
 
-    def mean(self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None) -> GroupMean:
+    def mean(
+        self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None
+    ) -> GroupStatistic:
         """The mean of clamped values of each group, as :meth:`PrivateTable.mean`."""
-        return GroupMean(Clipped.of(self._number(value, "a mean"), bounds, missing, grid))
+        return self._asked("mean", GroupMean(Clipped.of(self._number(value, "a mean"), bounds, missing, grid)))
 
-    def variance(self, value: str, *, bounds: Any, missing: Number | str = "drop") -> GroupVariance:
+    def variance(self, value: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
         """The variance of clamped values of each group, as :meth:`PrivateTable.variance`."""
         one = self.table.variance(value, bounds=bounds, missing=missing)
-        return GroupVariance(one.values[0], one.bounds[0], one.missing)
+        return self._asked("variance", GroupVariance(one.values[0], one.bounds[0], one.missing))
 
     def _number(self, value: str, purpose: str) -> Expression:
         return self.table.expression(value, NUMBER_KINDS, purpose)
 
-    def quantile(self, value: str, quantile: Any, **options: Any) -> Ranks:
+    def quantile(self, value: str, quantile: Any, **options: Any) -> GroupStatistic:
         """A quantile of each group, as :meth:`PrivateTable.quantile`."""
-        return self.table.quantile(value, quantile, **options)
+        return self._asked("quantile", self.table.quantile(value, quantile, **options))
 
-    def median(self, value: str, **options: Any) -> Ranks:
+    def median(self, value: str, **options: Any) -> GroupStatistic:
         """The median of each group, as :meth:`PrivateTable.median`."""
-        return self.table.median(value, **options)
+        return self._asked("median", self.table.median(value, **options))
 
-    def answers(
-        self, *, epsilon: Number, delta: Number = 0, total: bool = False, **statistics: GroupAggregate | Ranks
-    ) -> GroupAnswers:
-        """Statistics of every group in one charge: ``groups.answers(epsilon=1, n=groups.count())``.
+    def _asked(self, name: str, statistic: GroupAggregate | Ranks) -> GroupStatistic:
+        """The statistic as a question of its own, whose column has a name that no key has."""
+        about = statistic.value.expression if isinstance(statistic, Ranks) else statistic.expression
+        if about is not None:
+            name = f"{name} of {about.name}"
+        while {name, f"{name}{ERROR}", f"{name}{IN_RANKS}"} & {*self.names, "units", f"units{ERROR}"}:
+            name += "_"
+        return GroupStatistic(self, statistic, name)
+
+    def agg(self, *unnamed: Any, total: bool = False, **statistics: GroupStatistic) -> GroupQuestion:
+        """Several statistics of every group in one charge: ``groups.agg(n=groups.count(), cost=groups.mean(…))``.
 
         A unit counts with at most ``unit.rows`` rows in ``unit.groups`` groups, for all statistics alike, so ε is split
         among the statistics but not among the groups. Keys that were not given are discovered: those that enough units
-        have, for a share of ε and ``delta``. ``total`` adds a row for all groups together, with the statistics that add
+        have, for a share of ε and a δ. ``total=True`` adds a row for all groups together, with the statistics that add
         up, at no cost.
         """
-        wrong = [name for name, each in statistics.items() if not isinstance(each, GroupAggregate | Ranks)]
-        if wrong or (not statistics and self.keys):
-            raise InvalidValue("answers() takes statistics by name, at least one: answers(epsilon=1, n=groups.count())")
+        total = as_flag(total, "total")
+        if unnamed or (not statistics and self.keys):
+            raise InvalidValue("agg() takes statistics by name, at least one: groups.agg(n=groups.count())")
+        for name, each in statistics.items():
+            if not isinstance(each, GroupStatistic):
+                raise InvalidValue(
+                    f"agg() takes statistics of these groups, and {name!r} is a {type(each).__name__}: make it from "
+                    "the groups, as groups.count() or groups.mean(…)"
+                )
+            if each.groups != self:
+                raise InvalidValue(f"{name!r} is a statistic of other groups: make it from these")
+            if isinstance(each.statistic, Ranks) and each.statistic.interval:
+                raise InvalidValue(f"{name!r} asks for an interval, which no quantile of groups has: leave it out")
         names = [*self.names, *([] if self.keys else ["units"]), *statistics]
         errors = {f"{name}{end}" for name in statistics for end in (ERROR, IN_RANKS)}
         if len({*names, *errors}) < len(names) + len(errors):
             raise InvalidValue(
                 f"columns and their errors need different names, got {', '.join(map(repr, names))}: rename one of them"
             )
-        for name, each in statistics.items():
-            if (isinstance(each, Ranks) and each.table != self.table) or not self._has(each):
-                raise InvalidValue(f"{name!r} is a statistic of another table: make it from these groups")
         keys = self.keys if len(self.values) > 1 else tuple((key,) for key in self.keys)
-        asked = GroupQuestion(self.table, self.values, keys, tuple(statistics), tuple(statistics.values()), bool(total))
-        return GroupAnswers(question=asked, epsilon=epsilon, delta=delta)
+        asked = tuple(each.statistic for each in statistics.values())
+        return GroupQuestion(self.table, self.values, keys, tuple(statistics), asked, total)
 
-    def _has(self, statistic: GroupAggregate | Ranks) -> bool:
-        """Whether this table has its columns, of the same kinds; otherwise its SQL might fail on some rows."""
-        value = statistic.value.expression if isinstance(statistic, Ranks) else statistic.expression
-        return value is None or all(self.table.schema.get(one.name) == one.kind for one in references(value.tree))
+    @property
+    def what(self) -> str:
+        """What is asked of each group, which is not known here."""
+        return "answer"
 
     @property
     def title(self) -> str:
@@ -154,21 +175,135 @@ class Groups(Planned):
             return len(self.keys)
         return min(1 if self.table.neighbours == "add-remove" else 2, len(self.keys))
 
-    def ask(self, question: Callable[[PrivateTable, float], TableMechanism[Any]], *, epsilon: Number) -> Grouped:
-        """A question about each group, made from its rows and its ε: the whole ε over the groups that a unit can be in.
+    def share(self, epsilon: Number) -> float:
+        """What each group has of an ε, if each is asked by itself: the whole over the groups that a unit can be in."""
+        return Cost(equal_share(epsilon, self.touched)).epsilon
 
-        ``visits.by("city", ["Rome", "Oslo"]).ask(lambda rows, e: rows.mean("cost", bounds=(0, 9)).laplace(epsilon=e),
-        epsilon=1)``
+    def ask(self, question: Callable[[PrivateTable], Question]) -> EachGroup:
+        """A question about each group by itself, made from its rows.
+
+        ``visits.by("city", ["Rome", "Oslo"]).ask(lambda rows: rows.correlation("age", "cost", bounds=…))``. Its ε is
+        shared among the groups that a unit can be in; :meth:`agg` shares none, where it has the statistic.
         """
+        return EachGroup(self, self.made_for_each(question))
+
+    def made_for_each(self, make: Callable[[PrivateTable], _Made]) -> tuple[_Made, ...]:
+        """What is made from the rows of each group, in the order of the keys."""
         if not self.keys:
             raise InvalidValue("ask() needs the keys of the groups: pass them, as in by('city', keys=['Rome', 'Oslo'])")
-        share = Cost(equal_share(epsilon, self.touched)).epsilon
-        made = tuple(question(self.rows(key), share) for key in self.keys)
-        return Grouped(question=self, mechanisms=made, epsilon=requested_epsilon(epsilon))
+        first = make(self.rows(self.keys[0]))  # counted before the others are made
+        cells = len(getattr(getattr(first, "question", first), "labels", ())) or 1
+        if cells * len(self.keys) > MOST_BINS:
+            raise InvalidValue(
+                f"{len(self.keys)} groups with {cells} cells each are more than {MOST_BINS} cells: use fewer of either"
+            )
+        return (first, *(make(self.rows(key)) for key in self.keys[1:]))
+
+
+@dataclass(frozen=True, repr=False)
+class GroupStatistic(Planned, Question[Any]):
+    """A statistic of every group of rows, asked by itself; :meth:`Groups.agg` asks several in one charge.
+
+    Parameters
+    ----------
+    groups
+        The groups.
+    statistic
+        What is computed of each.
+    name
+        What its column is called.
+
+    Proof: thm-group-by
+    """
+
+    groups: Groups
+    statistic: GroupAggregate | Ranks
+    name: str
+
+    @property
+    def table(self) -> PrivateTable:  # type: ignore[override]
+        """Whose rows."""
+        return self.groups.table
+
+    @property
+    def what(self) -> str:
+        """The statistic."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """The groups and the statistic."""
+        return self._question.title
+
+    @cached_property
+    def plan(self) -> str:
+        """The first query that will be run, without its sums."""
+        return self._question.plan
+
+    @cached_property
+    def _question(self) -> GroupQuestion:
+        return self.groups.agg(total=False, **{self.name: self})
+
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """As of a question with several statistics."""
+        return self._question._mechanism(terms)
+
+
+@dataclass(frozen=True, repr=False)
+class EachGroup(Planned, Question[Any]):
+    """A question about each group by itself.
+
+    Parameters
+    ----------
+    groups
+        The groups.
+    questions
+        The question about each, in the order of the keys.
+
+    Proof: thm-table-groups
+    """
+
+    groups: Groups
+    questions: tuple[Question, ...]
+
+    def __post_init__(self) -> None:
+        for each in self.questions:
+            if not isinstance(each, Question):
+                raise InvalidValue(
+                    f"ask() takes a function from the rows of a group to a question, without an ε; got a "
+                    f"{type(each).__name__}: write ask(lambda rows: rows.count())"
+                )
+
+    @property
+    def table(self) -> PrivateTable:  # type: ignore[override]
+        """Whose rows."""
+        return self.groups.table
+
+    @property
+    def what(self) -> str:
+        """What is asked of each group, which is not known here."""
+        return self.groups.what
+
+    @property
+    def title(self) -> str:
+        """The groups."""
+        return f"questions to {self.groups.title}"
+
+    @cached_property
+    def plan(self) -> str:
+        """Empty: each group's question has its own query."""
+        return ""
+
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """The ε is shared among the groups that a unit can be in."""
+        epsilon = terms.only_epsilon(f"asking {self.title}", "laplace")
+        share = self.groups.share(epsilon)
+        made: Any = tuple(each.mechanism(epsilon=share, noise=terms.noise) for each in self.questions)
+        return Grouped(question=self.groups, mechanisms=made, epsilon=requested_epsilon(epsilon))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Grouped(PureMechanism[dict[Any, Any]]):
+class Grouped(PureMechanism[Any]):
     """{key: answer} for each of several groups of rows.
 
     Parameters
@@ -209,15 +344,36 @@ class Grouped(PureMechanism[dict[Any, Any]]):
         for mechanism in self.mechanisms:
             mechanism.check(data)
 
+    def check_noise(self) -> None:
+        """Raise unless the noise of all of them can be sampled."""
+        for mechanism in self.mechanisms:
+            mechanism.check_noise()
+
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, Any]:
         """An answer for each group, with noise of its own."""
         answers = (mechanism.sample(data, noise) for mechanism in self.mechanisms)
         return dict(zip(self.question.keys, answers, strict=True))
 
+    @property
+    def what(self) -> str:
+        """What is asked of each group, if that is the same."""
+        asked = {mechanism.what for mechanism in self.mechanisms}
+        return asked.pop() if len(asked) == 1 else self.question.what
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The number of each group by its key; several of each by both keys. Masks and models stay what they are."""
+        asked = zip(self.question.keys, self.mechanisms, strict=True)
+        answers = {key: _answer(mechanism, output[key], (origin, key)) for key, mechanism in asked}
+        return joined(self.question.names, answers, self.what)
+
     def describe(self, output: Any) -> str:
         """The answer of each group."""
         said_of = zip(self.question.keys, self.mechanisms, strict=True)
         return "; ".join(f"{key}: {mechanism.describe(output[key])}" for key, mechanism in said_of)
+
+
+def _answer(mechanism: TableMechanism[Any], output: Any, origin: Hashable) -> Any:
+    return output if isinstance(output, Withheld) else mechanism.answer_of(output, origin)
 
 
 def _is_about(mechanism: TableMechanism[Any], rows: PrivateTable) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,25 +16,29 @@ from numpy.typing import NDArray
 from expost.checks import as_confidence, as_whole, finite, requested_epsilon
 from expost.comparison import Comparison
 from expost.cost import Number, exact
-from expost.data import query, sensitivity
+from expost.data import query, rows, sensitivity
+from expost.data.answers import DrawnCells
 from expost.data.expression import Expression, Kind, is_text
 from expost.data.expression.tree import Stated, fits
-from expost.data.questions import OnNumbers, PureMechanism, Question, as_of, exact_bounds
+from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism, as_of, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
+from expost.estimates import Estimates
 from expost.guarantee import Part
+from expost.mechanism import Mechanism
 from expost.mechanisms import AboveMask, SparseVector
 from expost.mechanisms.histogram import balanced_laplace, noisy_counts
-from expost.mechanisms.laplace import laplace_reach
 from expost.mentions import brief
 from expost.noise import NoiseSource, vector
+from expost.noise.sums import LaplaceSteps
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
 
 
 @dataclass(frozen=True, repr=False)
-class Histogram(Question[dict[Any, int]]):
+class Histogram(NumericQuestion[Mapping[Any, int]]):
     """The number of rows, or units, in each of the given cells.
 
     Parameters
@@ -100,6 +104,16 @@ class Histogram(Question[dict[Any, int]]):
         return f"histogram of {self.of} by {self.value} ({len(self.labels)} cells, {rest})"
 
     @property
+    def what(self) -> str:
+        """What is counted: rows, or units."""
+        return self.of
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The column, or expression, that was asked."""
+        return (self.value.name,)
+
+    @property
     def sensitivity(self) -> Sensitivity:
         """From the fewest and the most rows, or cells, that a unit can have."""
         unit, cells = self.table.unit, len(self.labels)
@@ -112,7 +126,7 @@ class Histogram(Question[dict[Any, int]]):
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
         cells, drop = len(self.labels), self.other is None
-        return self.table.engine.check(query.tally(self.table, self.of, self.value, self.cell, drop=drop, cells=cells))
+        return self.table.engine.check(rows.tally(self.table, self.of, self.value, self.cell, drop=drop, known=cells))
 
     @property
     def nothing(self) -> NDArray[np.int64]:
@@ -136,9 +150,11 @@ class Histogram(Question[dict[Any, int]]):
         one = self.table.unit.rows == 1 and self.table.fewest == 1 and self.other is not None
         return self.table.neighbours == "substitute" and one and len(self.labels) > 1
 
-    def balanced(self, *, epsilon: Number) -> BalancedCounts:
-        """The histogram with Laplace noise that adds up to zero, where every unit is in exactly one cell."""
-        return BalancedCounts(question=self, epsilon=requested_epsilon(epsilon))
+    def _pure(self, epsilon: Number) -> Any:
+        """With Laplace noise; it adds up to zero where every unit is in exactly one cell."""
+        if self.fixed:
+            return BalancedCounts(question=self, epsilon=requested_epsilon(epsilon))
+        return super()._pure(epsilon)
 
     def only(self, labels: Iterable[Any]) -> Histogram:
         """The histogram of these labels only; all other values are not counted."""
@@ -150,25 +166,71 @@ class Histogram(Question[dict[Any, int]]):
         chosen = f"CASE WHEN {self.cell} IN ({', '.join(map(str, cells))}) THEN {self.cell} END"
         return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
 
-    def above(self, threshold: int, *, at_most: int, epsilon: Number) -> Above:
+    def above(self, threshold: int, *, at_most: int) -> CellsAbove:
         """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found.
 
         {label: :class:`~expost.mechanisms.Comparison`}. Cells after the last one allowed are not compared: with
         ``at_most`` as large as the number of cells, all are.
         """
+        return CellsAbove(self, threshold, at_most)
+
+
+@dataclass(frozen=True, repr=False)
+class CellsAbove(Planned, Question[dict[Any, Comparison]]):
+    """Which cells of a histogram are above a threshold.
+
+    Parameters
+    ----------
+    histogram
+        The cells.
+    threshold
+        Above which a cell is looked for.
+    at_most
+        The most cells looked for; those after the last one allowed are not compared.
+
+    Proof: thm-table
+    """
+
+    histogram: Histogram
+    threshold: int
+    at_most: int
+
+    @property
+    def table(self) -> PrivateTable:  # type: ignore[override]
+        """Whose rows."""
+        return self.histogram.table
+
+    @property
+    def what(self) -> str:
+        """What is compared."""
+        return self.histogram.what
+
+    @property
+    def title(self) -> str:
+        """What is looked for."""
+        return f"cells above {self.threshold} of a {self.histogram.title}"
+
+    @cached_property
+    def plan(self) -> str:
+        """The query that will be run, with the key of the hash."""
+        return self.histogram.plan
+
+    def _mechanism(self, terms: Terms) -> Mechanism[None, dict[Any, Comparison]]:
+        """By a sparse vector, which is charged for the cells found."""
+        table = self.table
         noise = SparseVector(
-            threshold=threshold,
-            at_most=at_most,
-            epsilon=epsilon,
-            sensitivity=self._moved().each,
-            monotone=self.table.neighbours == "add-remove",
-            neighbours=self.table.neighbours,
+            threshold=self.threshold,
+            at_most=self.at_most,
+            epsilon=terms.only_epsilon(f"finding {self.title}", "laplace"),
+            sensitivity=self.histogram._moved().each,
+            monotone=table.neighbours == "add-remove",
+            neighbours=table.neighbours,
         )
-        return Above(question=self, noise=noise)
+        return Above(question=self.histogram, noise=noise)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BalancedCounts(PureMechanism[dict[Any, int]]):
+class BalancedCounts(PureMechanism[Mapping[Any, int]]):
     """A histogram whose total is public, with noise that adds up to zero: exact more often than independent noise.
 
     Parameters
@@ -187,7 +249,8 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
     def __post_init__(self) -> None:
         if not self.question.fixed:
             raise InvalidValue(
-                "balanced() needs neighbours='substitute' and every unit in exactly one cell: use laplace()"
+                "noise that adds up to zero needs neighbours='substitute' and every unit in exactly one cell: use "
+                "histogram.mechanism(epsilon=…)"
             )
         as_whole(len(self.question.labels), "the number of cells", most=MOST_KEYS)
 
@@ -196,9 +259,8 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
         """The noise has probabilities proportional to e^−(rate·``|k|``), given that it adds up to zero."""
         return exact(self.epsilon, "ε") / 2
 
-    def check(self, data: Any) -> None:
+    def check_noise(self) -> None:
         """Raise unless this noise can be sampled."""
-        super().check(data)
         vector.check_rate(self.rate)
 
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, int]:
@@ -211,7 +273,15 @@ class BalancedCounts(PureMechanism[dict[Any, int]]):
 
         Proof: lem-histogram-error
         """
-        return laplace_reach(self.rate, (1 - as_confidence(confidence)) / len(self.question.labels))
+        return LaplaceSteps(self.rate).reach((1 - as_confidence(confidence)) / len(self.question.labels))
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """Each count with its error by itself. Noises add up to zero, so that no law of their sums is stated.
+
+        Proof: lem-histogram-error
+        """
+        cells = DrawnCells(list(output.values()), origin, bound=LaplaceSteps(self.rate).reach)
+        return Estimates.by_key(self.question.key_names, list(output), self.what, cells)
 
     def describe(self, output: Any) -> str:
         """The error bound of the counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,19 +14,25 @@ from numpy.typing import NDArray
 
 from expost.checks import check_fields, split_epsilon
 from expost.cost import Number, exact
-from expost.data import query, sensitivity
+from expost.data import query, rows, sensitivity
 from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sensitivity import Sensitivity
 from expost.data.sums import Clipped
+from expost.estimate import Estimate
+from expost.estimates import Estimates
 from expost.frame import Frame
+from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.noise import NoiseSource
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
 _BELOW, _INSIDE, _ABOVE = range(3)
+SHARES = "values below the bounds", "values above the bounds", "units with more such rows"
+"""What the shares are of."""
 
 
 class LostShare(NamedTuple):
@@ -65,17 +72,21 @@ class LostShares(NamedTuple):
     units: LostShare | None
 
     @property
+    def estimates(self) -> Estimates:
+        """The shares by what they are of. Their intervals hold for all of them at once, at 95 %."""
+        named = zip(SHARES, self, strict=True)
+        return Estimates.named(
+            {what: Estimate.between(share.value, (share.low, share.high)) for what, share in named if share is not None}
+        )
+
+    @property
     def frame(self) -> Frame:
         """A row for each share."""
-        named = zip(
-            ("values below the bounds", "values above the bounds", "units with more such rows"), self, strict=True
-        )
-        rows = tuple((what, *share) for what, share in named if share is not None)
-        return Frame(("what", "value", "low", "high"), rows)
+        return self.estimates.frame
 
 
 @dataclass(frozen=True, repr=False)
-class Lost(Planned):
+class Lost(Planned, Question[Any]):
     """The share of values that bounds move, and of units that have more rows than count.
 
     The rows that are left out are not counted themselves: one unit may have any number of them.
@@ -100,6 +111,11 @@ class Lost(Planned):
         return f"what is lost of {self.value.expression} ({low:g} … {high:g})"
 
     @property
+    def what(self) -> str:
+        """Shares, each with a name of its own."""
+        return f"what is lost of {self.value.expression.name}"
+
+    @property
     def _cell(self) -> str:
         """Where a value lies, in SQL."""
         low, high = map(query.double, self.value.bounds)
@@ -112,15 +128,14 @@ class Lost(Planned):
     @cached_property
     def plan(self) -> str:
         """The query for the number of values below, within and above the bounds."""
-        rows = query.kept_rows(self.table, self.value.expression, self._cell, drop=True, cells=1)
-        return self._counted(rows)
+        return self._counted(rows.one_cell(self.table, self.value.expression, self._cell, drop=True))
 
     @cached_property
     def units_plan(self) -> str:
         """The query for the number of units with at most as many rows as count, and with more."""
-        rows = query.base(self.table, self.value.expression, self._cell, drop=True)
+        owned = rows.owned_rows(self.table, {"v": self.value.expression}, {"c": self._cell}, needed=["c"])
         more = f"CASE WHEN count(*) > {self.table.unit.rows} THEN 1 ELSE 0 END"
-        return self._counted(f"SELECT {more} AS c FROM {query.nested(rows)} GROUP BY u")
+        return self._counted(f"SELECT {more} AS c FROM {query.nested(owned)} GROUP BY u")
 
     def _counted(self, cells: str) -> str:
         return self.table.engine.check(f"SELECT c, count(*) FROM {query.nested(cells)} GROUP BY c")
@@ -145,13 +160,13 @@ class Lost(Planned):
                 counts[int(cell)] = count
         return found
 
-    def laplace(self, *, epsilon: Number) -> NoisyLost:
-        """The shares, from counts with Laplace noise; half of ε is for those of units, unless every row is one."""
-        return NoisyLost(question=self, epsilon=epsilon)
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """From counts with Laplace noise; half of ε is for those of units, unless every row is one."""
+        return NoisyLost(question=self, epsilon=terms.only_epsilon(self.title, "laplace"))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NoisyLost(PureMechanism[LostShares]):
+class NoisyLost(PureMechanism[Any]):
     """The shares of what bounds and the cap on rows take away, from counts with Laplace noise.
 
     Parameters
@@ -195,6 +210,9 @@ class NoisyLost(PureMechanism[LostShares]):
         super().check(data)
         if self.question.table.unit.column is not None:
             _ = self.question.units_plan
+
+    def check_noise(self) -> None:
+        """Raise unless this noise can be sampled."""
         for noise in self._noises:
             noise.check(np.zeros(3, np.int64))
 
@@ -221,6 +239,10 @@ class NoisyLost(PureMechanism[LostShares]):
             for size, reach, cells in known
             for some in (size * tenth // 10 for tenth in range(11))
         )
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The shares by what they are of."""
+        return output.estimates
 
     def describe(self, output: LostShares) -> str:
         """The shares."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,19 +13,24 @@ from numpy.typing import NDArray
 
 from expost.checks import as_interval, as_whole, requested_epsilon
 from expost.cost import Number, exact
-from expost.data import query
+from expost.data import query, rows
+from expost.data.answers import as_published
 from expost.data.column import Column
 from expost.data.expression import Expression
 from expost.data.questions import Planned, PureMechanism, TableMechanism
 from expost.errors import InvalidValue
+from expost.estimate import Estimate
+from expost.estimates import Estimates
+from expost.frame import AsFrame, Frame
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import Correlation, Covariance, LinearRegression, Variance
-from expost.mechanisms.linear.box import STEPS, Box
+from expost.mechanisms.linear.box import STEPS, Box, LinearFit
 from expost.mechanisms.linear.normal_equations import NormalEquations
 from expost.mentions import brief
 from expost.noise import NoiseSource, SystemNoise, vector
 from expost.noise.grid import FARTHEST, saturating_sum
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -34,8 +39,38 @@ Statistic = Literal["variance", "covariance", "correlation", "regression"]
 _MOST_VALUES = 20
 
 
+class NamedFit(LinearFit, AsFrame):
+    """A linear regression that knows the names of its columns."""
+
+    what: str
+    features: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fit: LinearFit, asked: Moments) -> NamedFit:
+        """The names are those of the question."""
+        made = cls(*fit)
+        made.what, made.features = asked.what, tuple(value.name for value in asked.values[:-1])
+        return made
+
+    @property
+    def frame(self) -> Frame:
+        """A row for the intercept, and for the coefficient of each feature."""
+        numbers = [
+            Estimate.unknown(number, why_unknown("regression")) for number in (self.intercept, *self.coefficients)
+        ]
+        keys = ("intercept", *self.features)
+        return Estimates.by_key(("term",), keys, self.what, numbers.__getitem__).frame
+
+
+def why_unknown(statistic: str) -> str:
+    """Why noisy sums alone tell no error."""
+    if statistic == "variance":
+        return "the number of rows was not published with this variance"
+    return f"it depends on the data how far noise moves a {statistic}"
+
+
 @dataclass(frozen=True, repr=False)
-class Moments(Planned):
+class Moments(Planned, Question[Any]):
     """A variance, covariance, correlation or linear regression of clamped values.
 
     Parameters
@@ -90,6 +125,20 @@ class Moments(Planned):
         return f"{self.statistic} of {values}, {gone}"
 
     @property
+    def what(self) -> str:
+        """The statistic and its columns, without the rules for values."""
+        names = [value.name for value in self.values]
+        return f"{self.statistic} of {names[-1] if self.statistic == 'regression' else ' and '.join(names)}"
+
+    def presented(self, output: Any, origin: Hashable) -> Any:
+        """A number with the error that is published beside it, if there is one; a regression with names."""
+        if isinstance(output, LinearFit):
+            return NamedFit.of(output, self)
+        if isinstance(output, float):
+            return Estimate.unknown(output, why_unknown(self.statistic))
+        return as_published(output, origin, why_unknown(self.statistic))
+
+    @property
     def box(self) -> Box:
         """The bounds of all values."""
         return Box(self.bounds)
@@ -133,7 +182,10 @@ class Moments(Planned):
             query.steps_around(f"v{i}", middle, half, STEPS, self._gone(middle, half))
             for i, (middle, half) in enumerate(zip(self.box.middles.tolist(), self.box.halves.tolist(), strict=True))
         ]
-        return query.kept_tuples(self.table, self.values, steps, drop=self.missing is None)
+        cells = {f"c{i}": step for i, step in enumerate(steps)}
+        values = {f"v{i}": value for i, value in enumerate(self.values)}
+        needed = list(cells) if self.missing is None else []
+        return rows.rows_that_count(self.table, values, cells=cells, needed=needed)
 
     def _gone(self, middle: float, half: float) -> int | None:
         if self.missing is None:
@@ -146,19 +198,16 @@ class Moments(Planned):
         sums, products = found[1 : 1 + len(self.values)], found[1 + len(self.values) :]
         return np.array([found[0] * STEPS**2, *(total * STEPS for total in sums), *products], object)
 
-    def laplace(self, *, epsilon: Number) -> NoisyMoments:
-        """The statistic from sums with Laplace noise: ε-differentially private."""
-        return NoisyMoments(question=self, epsilon=requested_epsilon(epsilon))
-
-    def noisy(self, *, epsilon: Number) -> NoisyMoments | OnColumns:
-        """The most accurate mechanism for this statistic.
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """The most accurate one for this statistic; with ``noise="laplace"`` that from sums with Laplace noise.
 
         Where every row is a unit and their number is public, it is :class:`~expost.Variance`,
         :class:`~expost.Covariance`, :class:`~expost.Correlation` or :class:`~expost.LinearRegression`, with their
-        outputs; otherwise :meth:`laplace`.
+        outputs.
         """
-        if not self.fixed or self.table.unit.column is not None:
-            return self.laplace(epsilon=epsilon)
+        epsilon = terms.only_epsilon(f"a {self.title}", "laplace")
+        if terms.noise == "laplace" or not self.fixed or self.table.unit.column is not None:
+            return NoisyMoments(question=self, epsilon=requested_epsilon(epsilon))
         rest: dict[str, Any] = {"epsilon": epsilon, "missing": self.missing}
         if self.statistic == "regression":
             *features, target = self.bounds
@@ -209,6 +258,11 @@ class OnColumns(TableMechanism[Any]):
         """Read the columns, and run the mechanism on them."""
         return self.mechanism.sample(np.asarray(self.question.columns), noise)
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """What the mechanism makes of it; a regression with the names of its columns."""
+        answer = self.mechanism.answer_of(output, origin)
+        return answer if isinstance(answer, Estimate) else self.question.presented(answer, origin)
+
     def describe(self, output: Any) -> str:
         """The question, and the mechanism's description."""
         return f"{self.question.title} {self.mechanism.describe(output)}"
@@ -236,9 +290,8 @@ class NoisyMoments(PureMechanism[Any]):
         """The scale of the noise, for values in −1 … 1."""
         return self.question.sensitivity / exact(self.epsilon, "ε")
 
-    def check(self, data: Any) -> None:
+    def check_noise(self) -> None:
         """Raise unless this noise can be sampled."""
-        super().check(data)
         vector.discrete_laplace(SystemNoise(), 1 / (self._scale * STEPS**2), 0)
 
     def sample(self, data: Any, noise: NoiseSource) -> Any:
@@ -270,6 +323,10 @@ class NoisyMoments(PureMechanism[Any]):
         if self.question.statistic == "covariance":
             return float(np.clip(both, -1, 1) * halves[0] * halves[1])
         return float(np.clip(both / (spreads[0] * spreads[1]) ** 0.5, -1, 1)) if min(spreads) > 0 else 0.0
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """A number of which no error is known; or a regression with the names of its columns."""
+        return self.question.presented(output, origin)
 
     def describe(self, output: Any) -> str:
         """The statistic and its value."""

@@ -1,13 +1,7 @@
-"""Queries in SQL: the rows of a table, with each unit's contribution bounded.
-
-Each row of a query has a cell: the cell of a histogram, or a value in steps of a grid. A unit's rows in one cell are
-interchangeable, so only their number matters, not which of them are kept. Rows in the same cell are numbered, and a
-unit's rows are ordered by a keyed hash of cell and number, with cell and number to break ties.
+"""Parts of queries in SQL: the rows of a table with its filters, and the cells of values. Which rows count: ``rows``.
 
 All SQL in this module means the same in every engine; engines render what differs. In a query a value is called ``v``
-(a text is represented by its bytes), a unit ``u``, a cell ``c``.
-
-Proof: lem-unit-truncation
+(a text is represented by its bytes), and a cell, such as that of a histogram or a value in steps of a grid, ``c``.
 """
 
 from __future__ import annotations
@@ -20,9 +14,9 @@ from expost.data.expression import Expression
 from expost.data.lookups import LookupStep
 
 if TYPE_CHECKING:
-    from expost.data.table import Of, PrivateTable
+    from expost.data.table import PrivateTable
 
-VALUE, UNIT, CELL = "v", "u", "c"
+VALUE = "v"
 
 
 def relation(table: PrivateTable) -> str:
@@ -61,24 +55,6 @@ def rendered(table: PrivateTable, value: Expression) -> str:
     return table.engine.render(value.tree, [step.column for step in table.steps if step.column is not None])
 
 
-def base(table: PrivateTable, value: Expression | None = None, cell: str = VALUE, *, drop: bool = False) -> str:
-    """All rows that belong to a unit: the unit ``u`` and the cell ``c``, which is computed from a value ``v``.
-
-    ``drop`` leaves out rows whose cell is NULL.
-    """
-    owner = table.unit.column
-    named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
-    named += [] if value is None else [f"{valued(table, value)} AS {VALUE}"]
-    rows = f"SELECT {', '.join(named) or '*'} FROM {relation(table)}"
-    if owner is not None:
-        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
-    if value is None:
-        return rows
-    kept = [] if owner is None else [UNIT]
-    rows = f"SELECT {', '.join([*kept, f'{cell} AS {CELL}'])} FROM {nested(rows)}"
-    return f"SELECT * FROM {nested(rows)} WHERE {CELL} IS NOT NULL" if drop else rows
-
-
 def any_order(table: PrivateTable) -> str:
     """The ORDER BY of a window in which the order does not matter: nothing, unless the engine requires one."""
     return str(getattr(table.engine, "any_order", ""))
@@ -88,89 +64,6 @@ def valued(table: PrivateTable, value: Expression) -> str:
     """A value in SQL; a text by its bytes, so that only identical texts are equal."""
     written = rendered(table, value)
     return table.engine.bytes_of(written) if value.kind == "text" else written
-
-
-def kept_rows(table: PrivateTable, value: Expression, cell: str, *, drop: bool, cells: int | None) -> str:
-    """The cells of the rows that count: at most ``unit.rows`` rows and ``unit.groups`` cells per unit."""
-    rows, unit = base(table, value, cell, drop=drop), table.unit
-    if unit.column is None:
-        return rows
-    numbered = [UNIT, CELL, f"row_number() OVER (PARTITION BY u, c{any_order(table)}) AS j"]
-    cut = unit.groups < unit.rows and (cells is None or unit.groups < cells)
-    if cut:
-        groups = table.engine.scramble(table.key, [UNIT, CELL])
-        numbered.append(f"dense_rank() OVER (PARTITION BY u ORDER BY {groups}, c) AS g")
-    inner = nested(f"SELECT {', '.join(numbered)} FROM {nested(rows)}")
-    order = table.engine.scramble(table.key, [UNIT, CELL, "j"])
-    within = f" WHERE g <= {unit.groups}" if cut else ""
-    placed = f"SELECT c, row_number() OVER (PARTITION BY u ORDER BY {order}, c, j) AS p FROM {inner}{within}"
-    return f"SELECT c FROM {nested(placed)} WHERE p <= {unit.rows}"
-
-
-def kept_tuples(table: PrivateTable, values: Sequence[Expression], cells: Sequence[str], *, drop: bool) -> str:
-    """The rows that count, at most ``unit.rows`` per unit, with several cells ``c0``, ``c1``, …
-
-    The values are called ``v0``, ``v1``, … ``drop`` leaves out rows in which any cell is NULL.
-    """
-    owner, names = table.unit.column, [f"c{i}" for i in range(len(cells))]
-    kept = [] if owner is None else [UNIT]
-    named = [] if owner is None else [f"{table.engine.owner(owner)} AS {UNIT}"]
-    named += [f"{valued(table, value)} AS v{i}" for i, value in enumerate(values)]
-    rows = f"SELECT {', '.join(named)} FROM {relation(table)}"
-    if owner is not None:
-        rows += f" WHERE {table.engine.owner(owner)} IS NOT NULL"
-    made = [f"{cell} AS {name}" for cell, name in zip(cells, names, strict=True)]
-    rows = f"SELECT {', '.join([*kept, *made])} FROM {nested(rows)}"
-    if drop:
-        rows = f"SELECT * FROM {nested(rows)} WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)}"
-    if owner is None:
-        return rows
-    all_cells = ", ".join(names)
-    inner = nested(
-        f"SELECT *, row_number() OVER (PARTITION BY u, {all_cells}{any_order(table)}) AS j FROM {nested(rows)}"
-    )
-    order = table.engine.scramble(table.key, [UNIT, *names, "j"])
-    placed = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}, {all_cells}, j) AS p FROM {inner}"
-    return f"SELECT {all_cells} FROM {nested(placed)} WHERE p <= {table.unit.rows}"
-
-
-def kept_pairs(table: PrivateTable, value: Expression, cell: str, *, drop: bool, cells: int | None) -> str:
-    """The cells in which units count, once per unit and cell: at most ``unit.groups`` per unit."""
-    rows, unit = base(table, value, cell, drop=drop), table.unit
-    if unit.column is None:
-        return rows
-    pairs = nested(f"SELECT DISTINCT u, c FROM {nested(rows)}")
-    if cells is not None and unit.groups >= cells:
-        return f"SELECT c FROM {pairs}"
-    order = table.engine.scramble(table.key, [UNIT, CELL])
-    placed = f"SELECT c, row_number() OVER (PARTITION BY u ORDER BY {order}, c) AS p FROM {pairs}"
-    return f"SELECT c FROM {nested(placed)} WHERE p <= {unit.groups}"
-
-
-def count_rows(table: PrivateTable) -> str:
-    """The number of rows that count. Which of a unit's rows are kept makes no difference."""
-    if table.unit.column is None:
-        return f"SELECT count(*) FROM {relation(table)}"
-    sizes = f"SELECT least(count(*), {table.unit.rows}) AS n FROM {nested(base(table))} GROUP BY u"
-    return f"SELECT {table.engine.total('n')} FROM {nested(sizes)}"
-
-
-def count_units(table: PrivateTable) -> str:
-    """The number of units that have a row."""
-    if table.unit.column is None:
-        return count_rows(table)
-    return f"SELECT count(*) FROM {nested(f'SELECT DISTINCT u FROM {nested(base(table))}')}"
-
-
-def tally(table: PrivateTable, of: Of, value: Expression, cell: str, *, drop: bool, cells: int | None) -> str:
-    """The number of rows, or units, in each cell."""
-    kept = kept_rows if of == "rows" else kept_pairs
-    return f"SELECT c, count(*) FROM {nested(kept(table, value, cell, drop=drop, cells=cells))} GROUP BY c"
-
-
-def total(table: PrivateTable, kept: str) -> str:
-    """The exact sum of the cells, and their number."""
-    return f"SELECT {table.engine.total(CELL)}, count(*) FROM {nested(kept)}"
 
 
 # ---- cells

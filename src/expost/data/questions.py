@@ -6,41 +6,44 @@ A ledger runs that mechanism, and the table is queried after the reservation.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.checks import as_bounds
-from expost.cost import Number, exact
-from expost.data import query, sensitivity
+from expost.cost import DELTA_UNITS, Cost, Number, exact
+from expost.data import rows, sensitivity
+from expost.data.answers import DrawnCells
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
+from expost.estimates import Estimates
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism, Out
-from expost.mechanisms import DiscreteGaussian, Gaussian, Laplace, NoiseReduction, RelativeError, SparseVector
-from expost.mechanisms.additive import Additive
+from expost.mechanisms import Gaussian, Laplace, NoiseReduction, RelativeError, SparseVector
+from expost.mechanisms.additive import Additive, NoiseOf
 from expost.mechanisms.fixed_cost import RELEASED
+from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.wrapper import Wrapper
 from expost.mentions import brief
 from expost.noise import NoiseSource
+from expost.question import WITHIN_CONFIDENCE, Question, Terms
 
 if TYPE_CHECKING:
+    from expost.accounting.capacities import LedgerMeters
     from expost.data.table import Of, PrivateTable
 
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
 
-Shown = TypeVar("Shown", covariant=True)
-"""The type of the answer as people read it."""
-
 
 class Planned(ABC):
-    """A question to a table, with the query that answers it."""
+    """What is asked of a table, with the query that answers it."""
 
     table: PrivateTable
 
@@ -48,6 +51,11 @@ class Planned(ABC):
     @abstractmethod
     def title(self) -> str:
         """What is asked, with the rules for values, in a few words."""
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What its numbers are, in a few words: they stand in the first column of frames."""
 
     @cached_property
     @abstractmethod
@@ -61,8 +69,8 @@ class Planned(ABC):
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-class Question(Planned, Generic[Shown]):
-    """A question answered with numbers, and the ways of adding noise to them."""
+class NumericQuestion(Planned, Question[Out]):
+    """A question answered with numbers to which noise is added: Laplace or Gaussian."""
 
     @property
     @abstractmethod
@@ -74,69 +82,85 @@ class Question(Planned, Generic[Shown]):
         """Zeros in the shape of the answer."""
         return 0
 
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """What the columns of its keys are called; empty if the answer is one number."""
+        return ()
+
     @abstractmethod
     def exact(self) -> int | NDArray[np.int64]:
         """The exact answer, in whole numbers. Private: mechanisms call it, after the reservation."""
 
     @abstractmethod
-    def present(self, numbers: Any) -> Shown:
+    def present(self, numbers: Any) -> Out:
         """Noisy whole numbers as people read them."""
 
     def distance(self, steps: float) -> float:
         """A distance between exact answers as people read it."""
         return float(steps)
 
-    def laplace(self, *, epsilon: Number) -> Noisy[Shown]:
-        """The question with Laplace noise for its L1 sensitivity: ε-differentially private."""
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """By the rule of :meth:`~expost.question.Question.mechanism`; ``_pure`` is what takes no δ."""
+        if terms.share is not None:
+            return self._reduced(terms, terms.share)
+        if terms.within is not None:
+            return self._within(terms, terms.within)
+        if terms.noise == "laplace":
+            return self._laplace(terms.price)
+        if terms.noise == "gaussian":
+            return self._gaussian(terms)
+        pure: Mechanism[None, Any] = self._pure(terms.price)
+        if not exact(terms.delta, "δ"):
+            return pure
+        both: list[Any] = [pure, self._gaussian(terms)]
+        return min(both, key=lambda one: one.error_bound(WITHIN_CONFIDENCE))  # type: ignore[no-any-return]
+
+    def _pure(self, epsilon: Number) -> Any:
+        """The most accurate mechanism that takes no δ; it has an ``error_bound`` of all numbers."""
+        return self._laplace(epsilon)
+
+    def _laplace(self, epsilon: Number) -> Noisy[Out]:
+        """With Laplace noise for the L1 sensitivity."""
         moved = self._moved().l1
         return Noisy(question=self, noise=Laplace(epsilon=epsilon, sensitivity=moved, neighbours=self.table.neighbours))
 
-    def laplace_within(self, error: Number, confidence: Number = "0.95") -> Noisy[Shown]:
-        """The question with Laplace noise for the least ε that keeps all numbers within ``error``, with confidence."""
-        moved, count = self._moved().l1, int(np.size(self.nothing))
-        steps = exact(error, "error") // exact(self.distance(1), "a step")
-        noise = Laplace.for_accuracy(
-            steps, confidence, sensitivity=moved, neighbours=self.table.neighbours, n=count, floats=False
+    def _gaussian(self, terms: Terms) -> Noisy[Out]:
+        """With Gaussian noise for the L2 sensitivity: for ε and δ; or, without a δ, as dear as any pure ε at most."""
+        epsilon, delta = terms.price, terms.delta
+        if not exact(delta, "δ"):
+            epsilon, delta = _worth(epsilon, terms.meters)
+        relation, moved = self.table.neighbours, self._moved().l2
+        return Noisy(
+            question=self, noise=Gaussian(epsilon=epsilon, delta=delta, sensitivity=moved, neighbours=relation)
         )
+
+    def _within(self, terms: Terms, error: Number) -> Noisy[Out]:
+        """With Laplace noise for the least ε that keeps all numbers within ``error``."""
+        _laplace_only(terms)
+        moved, count = self._moved().l1, int(np.size(self.nothing))
+        steps = exact(error, "within") // exact(self.distance(1), "a step")
+        noise = Laplace.for_accuracy(
+            steps, WITHIN_CONFIDENCE, sensitivity=moved, neighbours=self.table.neighbours, n=count, floats=False
+        )
+        worst = noise.guarantee.worst_case
+        allowed = None if terms.epsilon is None else Cost.within(terms.epsilon).exact_epsilon
+        if allowed is not None and worst.exact_epsilon > allowed:
+            raise InvalidValue(
+                f"± {float(error):g} at 95 % takes {worst}, more than the ε {float(allowed):g} that it may use: "
+                "ask for less accuracy"
+            )
         return Noisy(question=self, noise=noise)
 
-    def reduced(self, *, epsilon: Number, within: Number, confidence: Number = "0.95") -> NoisyUntil:
-        """The question with noise that is reduced until the relative error of the answer is at most ``within``.
-
-        ``epsilon`` is reserved, and the ε of the level where it stops is charged: see
-        :class:`~expost.NoiseReduction`. The value is a :class:`~expost.mechanisms.reduction.levels.Reduced`.
-        """
-        rule, moved = RelativeError(within=within, confidence=confidence), self._moved().l1
-        relation = self.table.neighbours
-        noise = NoiseReduction(epsilon=epsilon, sensitivity=moved, levels=_LEVELS, until=rule, neighbours=relation)
+    def _reduced(self, terms: Terms, share: Fraction) -> NoisyUntil:
+        """With noise that is reduced until the relative error is at most ``share``; the rest of ε is refunded."""
+        _laplace_only(terms)
+        rule, moved, relation = (
+            RelativeError(within=share, confidence=WITHIN_CONFIDENCE),
+            self._moved().l1,
+            self.table.neighbours,
+        )
+        noise = NoiseReduction(epsilon=terms.price, sensitivity=moved, levels=_LEVELS, until=rule, neighbours=relation)
         return NoisyUntil(question=self, noise=noise)
-
-    def gaussian(self, *, epsilon: Number, delta: Number) -> Noisy[Shown]:
-        """The question with Gaussian noise for its L2 sensitivity: (ε, δ)-differentially private."""
-        relation = self.table.neighbours
-        return Noisy(
-            question=self,
-            noise=Gaussian(epsilon=epsilon, delta=delta, sensitivity=self._moved().l2, neighbours=relation),
-        )
-
-    def discrete_gaussian(self, *, rho: Number, delta: Number) -> Noisy[Shown]:
-        """The question with discrete Gaussian noise for its L2 sensitivity: ρ-zCDP."""
-        relation = self.table.neighbours
-        return Noisy(
-            question=self,
-            noise=DiscreteGaussian(rho=rho, delta=delta, sensitivity=self._moved().l2, neighbours=relation),
-        )
-
-    def noisy(self, *, epsilon: Number, delta: Number = 0) -> Noisy:
-        """The question with Laplace or Gaussian noise, whichever has the smaller error bound at 95 %.
-
-        The bound is for all numbers at once. It follows from ε, δ, the sensitivities and the number of cells, which are
-        public. Without δ the noise is Laplace; Gaussian noise is better where one unit may be in many cells.
-        """
-        pure = self.laplace(epsilon=epsilon)
-        if not delta:
-            return pure
-        return min(pure, self.gaussian(epsilon=epsilon, delta=delta), key=lambda one: one.error_bound("0.95"))
 
     def _moved(self) -> Sensitivity:
         if not self.sensitivity.l1:
@@ -153,6 +177,11 @@ class TableMechanism(Mechanism[None, Out]):
     """A mechanism that brings its own data: a question to a table."""
 
     question: Planned
+
+    @property
+    def what(self) -> str:
+        """What the question says."""
+        return self.question.what
 
     @final
     @property
@@ -173,6 +202,10 @@ class TableMechanism(Mechanism[None, Out]):
         refuse_closed = getattr(self.question.table.engine, "refuse_closed", None)
         if refuse_closed is not None:  # since the question was planned
             refuse_closed()
+        self.check_noise()
+
+    def check_noise(self) -> None:
+        """Raise unless this noise can be sampled. From settings alone, without the table: plans ask, too."""
 
     def part_of(self, output: Any) -> Part:
         """All outputs cost the same."""
@@ -205,7 +238,7 @@ class PureMechanism(TableMechanism[Out]):
 class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
     """A mechanism for numbers, run on the exact answer to a question."""
 
-    question: Question[Any]
+    question: NumericQuestion[Any]
     noise: Additive | SparseVector
 
     @property
@@ -218,10 +251,15 @@ class OnNumbers(TableMechanism[Out], Wrapper[None, Out]):
         """That of the mechanism that adds the noise."""
         return self.inner.guarantee
 
-    def check(self, data: Any) -> None:
+    def check_noise(self) -> None:
         """Raise unless the mechanism can be run on that many numbers."""
-        super().check(data)
         self.noise.check(self.question.nothing)
+
+    def _presented(self, numbers: Any, cells: Callable[[Sequence[Any]], DrawnCells]) -> Any:
+        """An estimate, or one for each key."""
+        if not isinstance(numbers, dict):
+            return cells([numbers])(0)
+        return Estimates.by_key(self.question.key_names, list(numbers), self.what, cells(list(numbers.values())))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -238,7 +276,7 @@ class Noisy(OnNumbers[Out]):
     Proof: thm-table
     """
 
-    question: Question[Out]
+    question: NumericQuestion[Out]
     noise: Additive
 
     def sample(self, data: Any, noise: NoiseSource) -> Out:
@@ -252,6 +290,11 @@ class Noisy(OnNumbers[Out]):
         """
         return self.question.distance(self.noise.error_bound(confidence, n=np.size(self.question.nothing)))
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """A number with its error; several by their keys, each with the error of its own noise."""
+        law = NoiseOf(self.noise, shape_of(self.question.nothing), Fraction(self.question.distance(1)))
+        return self._presented(output, lambda numbers: DrawnCells(numbers, origin, law=law))
+
     def describe(self, output: Any) -> str:
         """The answer and its error bound at 95 %."""
         bound = self.error_bound("0.95")
@@ -262,7 +305,7 @@ class Noisy(OnNumbers[Out]):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NoisyUntil(OnNumbers[Reduced]):
+class NoisyUntil(OnNumbers[Any]):
     """A count or a sum with noise that is reduced until the answer is accurate enough; only the last answer is charged.
 
     Parameters
@@ -275,7 +318,7 @@ class NoisyUntil(OnNumbers[Reduced]):
     Proof: thm-noise-reduction
     """
 
-    question: Question[Any]
+    question: NumericQuestion[Any]
     noise: NoiseReduction
 
     def sample(self, data: Any, noise: NoiseSource) -> Reduced:
@@ -292,6 +335,11 @@ class NoisyUntil(OnNumbers[Reduced]):
         count = int(np.size(self.question.nothing))
         return self.question.distance(self.noise.error_bound(confidence, level=output.level, n=count, at_stop=True))
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """Numbers with the errors that hold although they decided where to stop; ``how`` is the output itself."""
+        bound = partial(_at_stop, self.noise, output.level, self.question.distance(1))
+        return self._presented(output.value, lambda numbers: DrawnCells(numbers, origin, bound, how=output))
+
     def describe(self, output: Reduced) -> str:
         """The answer, its accuracy and its level."""
         near = f"{self.noise.until}" if output.met else f"± {self.error_bound('0.95', output=output):.6g} at 95 %"
@@ -299,8 +347,13 @@ class NoisyUntil(OnNumbers[Reduced]):
         return f"{self.question.title}{shown} {near} (level {output.level} of {self.noise.levels})"
 
 
+def _at_stop(noise: NoiseReduction, level: int, step: float, miss: Fraction) -> float:
+    """How far noise moved one number of the level where it stopped, but for a probability."""
+    return step * noise.error_bound(1 - miss, level=level, at_stop=True)
+
+
 @dataclass(frozen=True, repr=False)
-class Count(Question[int]):
+class Count(NumericQuestion[int]):
     """The number of rows, or of units. At most ``unit.rows`` rows of each unit count.
 
     Parameters
@@ -322,6 +375,11 @@ class Count(Question[int]):
     @property
     def title(self) -> str:
         """What is counted."""
+        return self.what
+
+    @property
+    def what(self) -> str:
+        """What is counted."""
         return f"count of {self.of}"
 
     @property
@@ -333,7 +391,7 @@ class Count(Question[int]):
     @cached_property
     def plan(self) -> str:
         """The query that will be run, with the key of the hash."""
-        counted = query.count_rows(self.table) if self.of == "rows" else query.count_units(self.table)
+        counted = rows.count_rows(self.table) if self.of == "rows" else rows.count_units(self.table)
         return self.table.engine.check(counted)
 
     def exact(self) -> int:
@@ -343,6 +401,26 @@ class Count(Question[int]):
     def present(self, numbers: Any) -> int:
         """The noisy count."""
         return int(numbers)
+
+
+def _worth(epsilon: Number, meters: LedgerMeters | None) -> tuple[Fraction, Fraction]:
+    """The (ε, δ) of Gaussian noise that has at most the Rényi price of any answer with this ε. It spends no δ there."""
+    from expost.accounting.renyi import normal_noise_worth
+
+    if meters is None:
+        raise InvalidValue(
+            "Gaussian noise takes a δ where the basic sum is the only meter: pass delta=, or leave noise out"
+        )
+    delta = Fraction(meters.delta, DELTA_UNITS)
+    return normal_noise_worth(meters.order, exact(epsilon, "ε"), delta), delta
+
+
+def _laplace_only(terms: Terms) -> None:
+    """An accuracy is reached with Laplace noise, whose levels can be reduced."""
+    if terms.noise == "gaussian" or exact(terms.delta, "δ"):
+        raise InvalidValue(
+            "an accuracy is reached with Laplace noise: leave noise and delta out, or pass epsilon= alone"
+        )
 
 
 def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:

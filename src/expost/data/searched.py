@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,21 +13,23 @@ import numpy as np
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number
 from expost.data.aggregates import SHOWN_CONFIDENCE
+from expost.data.answers import as_published
 from expost.data.expression import Expression
-from expost.data.moments import Moments, NoisyMoments
+from expost.data.moments import Moments, NoisyMoments, why_unknown
 from expost.data.quantiles import Ranks
 from expost.data.questions import MayLackUnits, Planned
 from expost.data.sums import CountedMean
 from expost.data.winsorized import FINEST_RANGE, mean_between
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Withheld
+from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms import Tally
 from expost.mechanisms.moments.geometric_cells import Interval, records
-from expost.mechanisms.moments.moments import MANY_OUTSIDE, NO_RANGE, OUTSIDE_SHARE
+from expost.mechanisms.moments.moments import MANY_OUTSIDE, NO_RANGE, OUTSIDE_SHARE, outside_text
 from expost.mechanisms.moments.private_range import LEVELS, WITHHELD_PART, RangeSearch
 from expost.mechanisms.moments.staircase import Staircase
 from expost.noise import NoiseSource
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -42,10 +44,14 @@ class FoundMoment(NamedTuple):
     ranges: tuple[Interval, ...]
     level: int
     """At which the search ended."""
+    outside: float | None = None
+    """Of a mean: the share of values outside of its range, at most."""
+    beyond: float | None = None
+    """How far beyond the range those are taken to lie; farther ones count as if they were there."""
 
 
 @dataclass(frozen=True, repr=False)
-class Searched(Planned):
+class Searched(Planned, Question[Any]):
     """A mean, variance, covariance or correlation of values without bounds.
 
     Parameters
@@ -88,6 +94,11 @@ class Searched(Planned):
         """The statistic and its values."""
         return f"{self.statistic} of {', '.join(repr(one.value) for one in self.medians)}"
 
+    @property
+    def what(self) -> str:
+        """The statistic and its columns, without the rules for values."""
+        return f"{self.statistic} of {' and '.join(one.name for one in self.values)}"
+
     @cached_property
     def plan(self) -> str:
         """The first of the queries that will be run."""
@@ -109,19 +120,17 @@ class Searched(Planned):
             mean = mean_between(self.table, self.medians[0].value, *ranges[0])
             return None if mean is None else CountedMean(question=mean, epsilon=epsilon)
         missing = "drop" if self.missing is None else self.missing
-        return Moments.of(self.table, self.statistic, self.values, ranges, missing).laplace(epsilon=epsilon)
+        moments = Moments.of(self.table, self.statistic, self.values, ranges, missing)
+        return NoisyMoments(question=moments, epsilon=requested_epsilon(epsilon))
 
-    def laplace(self, *, epsilon: Number) -> NoisySearched:
-        """The statistic with Laplace noise for half of ε; the rest of the other half, for the search, is refunded."""
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """With Laplace noise for half of ε; what the search does not use of the other half is refunded."""
+        epsilon = terms.only_epsilon(f"a {self.title}", "laplace")
         return NoisySearched(question=self, epsilon=requested_epsilon(epsilon))
-
-    def noisy(self, *, epsilon: Number) -> NoisySearched:
-        """The most accurate mechanism without bounds: :meth:`laplace`."""
-        return self.laplace(epsilon=epsilon)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NoisySearched(MayLackUnits[FoundMoment | Withheld]):
+class NoisySearched(MayLackUnits[Any]):
     """A moment without bounds: a search for the ranges of the values, and the moment within them from noisy sums.
 
     The part is the level at which the search ended. If no range was clear the value is ``WITHHELD`` before any noise
@@ -161,19 +170,29 @@ class NoisySearched(MayLackUnits[FoundMoment | Withheld]):
         return WITHHELD_PART if isinstance(output, Withheld) else output.level
 
     def require(self, units: int) -> None:
-        """Refuse a public number of units with which no range can be found."""
-        self._search.require(units)
+        """Refuse a public number of units with which no range can be found, however many values of theirs count."""
+        if self.question.table.neighbours == "substitute":
+            self._search.require_at_most(units * self.question.table.unit.rows)
 
     def check(self, data: Any) -> None:
         """Raise unless all queries can be run and this noise can be sampled, whichever ranges will be found."""
         super().check(data)
         for one in self.question.medians:
             _ = one.plan
-        if self._search.neighbours == "substitute":
+        if self.question.table.neighbours == "substitute":
             self.require(self.question.table.size)
-        within = self.question.within([Interval(*FINEST_RANGE)] * len(self.question.medians), self._of_moment)
-        if within is not None:
+        if (within := self._finest) is not None:
             within.check(data)
+
+    def check_noise(self) -> None:
+        """Raise unless this noise can be sampled, whichever ranges will be found."""
+        if (within := self._finest) is not None:
+            within.check_noise()
+
+    @property
+    def _finest(self) -> CountedMean | NoisyMoments | None:
+        """The statistic within the ranges whose noise has most steps."""
+        return self.question.within([Interval(*FINEST_RANGE)] * len(self.question.medians), self._of_moment)
 
     @property
     def _of_moment(self) -> Fraction:
@@ -194,25 +213,40 @@ class NoisySearched(MayLackUnits[FoundMoment | Withheld]):
         if isinstance(mechanism, NoisyMoments):
             return FoundMoment(float(mechanism.sample(data, noise)), None, ranges, level)
         found = mechanism.sample(data, noise)
-        return FoundMoment(found[0], self._error(mechanism, found, tallies[0], ranges[0], noise), ranges, level)
+        error, *hidden = self._error(mechanism, found, tallies[0], ranges[0], noise)
+        return FoundMoment(found[0], error, ranges, level, *hidden)
 
     def _error(
         self, mean: CountedMean, found: tuple[float, int], tally: Tally, ends: Interval, noise: NoiseSource
-    ) -> float | None:
+    ) -> tuple[float | None, float, float | None]:
         """What noise moved a mean by at most, and what values half a range beyond do; None if many are beyond.
+
+        Also the share of values outside, at most, and how far beyond they are taken to lie.
 
         Proof: thm-table-search
         """
         outside = (np.asarray(tally.values) < ends.low) | (np.asarray(tally.values) > ends.high)
         beyond = int(np.asarray(tally.counts)[outside].sum())
         stairs = Staircase.of(self._budgets[1] * OUTSIDE_SHARE, self._search.moved)
-        noisy, confidence = beyond + stairs.draw(noise), 1 - (1 - SHOWN_CONFIDENCE) / 2
-        values = mean.fewest(confidence, found)
+        noisy, miss = beyond + stairs.draw(noise), 1 - SHOWN_CONFIDENCE
+        values = mean.fewest(1 - miss / 4, found)
+        upper = max(noisy + stairs.reach(miss / 2), 0)  # one of two sides is missed half as often
+        share, half = min(upper / max(values, 1), 1.0), (ends.high - ends.low) / 2
         if noisy > values * MANY_OUTSIDE:
-            return None
-        upper = max(noisy + stairs.reach(1 - SHOWN_CONFIDENCE), 0)
-        half = (ends.high - ends.low) / 2
-        return mean.error_bound(confidence, output=found) + min(upper / max(values, 1), 1) * half
+            return None, share, None
+        return mean.error_bound(1 - miss / 2, output=found) + share * half, share, half
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The statistic with its error at 95 %, if that is known; ``how`` is the output itself, with the ranges."""
+        return as_published(output, origin, self._why_unknown(output))
+
+    def _why_unknown(self, output: FoundMoment | Withheld) -> str:
+        """Why no error is known, where none is."""
+        if self.question.statistic != "mean":
+            return why_unknown(self.question.statistic)
+        if isinstance(output, FoundMoment) and output.outside is not None:
+            return "more than a tenth of the values may lie outside of the range that was found"
+        return "the range that was found is narrower than the grid"
 
     def describe(self, output: FoundMoment | Withheld) -> str:
         """The statistic, its error bound if that is known, and the ranges."""
@@ -220,5 +254,6 @@ class NoisySearched(MayLackUnits[FoundMoment | Withheld]):
             return f"{self.question.title} {NO_RANGE}"
         error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
         clamped = ", ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
+        hidden = outside_text(*output.ranges[0], output.outside, output.beyond)
         level = f"level {output.level} of {LEVELS}"
-        return f"{self.question.title} {output.value:.6g}{error}, values clamped to {clamped} ({level})"
+        return f"{self.question.title} {output.value:.6g}{error}, values clamped to {clamped} ({level}){hidden}"

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.checks import as_share, check_fields
 from expost.cost import Cost, Number, exact
-from expost.data import query, sensitivity
+from expost.data import query, rows, sensitivity
 from expost.data.expression import Expression
-from expost.data.questions import Planned, PureMechanism, Question, exact_bounds
+from expost.data.questions import NumericQuestion, Planned, PureMechanism, exact_bounds
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
-from expost.mechanism import Out
+from expost.estimate import Drawn, Estimate
+from expost.mechanism import Mechanism, Out
 from expost.mechanisms import Laplace
+from expost.mechanisms.laplace_sums import mean_reach, sum_reach
 from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST, Grid
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
+_OF_COUNT = Fraction(1, 10)
+"""Of what a bound on a mean misses: for the count, of which to be surer costs little."""
 _MOST_POINTS = 2**52
 """The most steps on either side of zero: the sum of 2^63 such values has at most 128 bits."""
 
@@ -62,6 +68,11 @@ class Clipped:
         """The bounds in steps, rounded like the values between them."""
         return self.point(self.bounds[0]), self.point(self.bounds[1])
 
+    @property
+    def middle(self) -> int:
+        """The middle of the bounds, in steps."""
+        return sum(self.ends) // 2
+
     def point(self, value: float) -> int:
         """The nearest whole number of steps; halves are rounded away from zero, as the engine does."""
         number = Fraction(value) / self.grid.step
@@ -84,8 +95,8 @@ class Clipped:
     def total(self, table: PrivateTable, shift: int = 0) -> str:
         """The query for the sum of the values that count, each minus ``shift``, and for their number."""
         steps = self.cell_of(query.VALUE, shift)
-        kept = query.kept_rows(table, self.expression, steps, drop=self.missing is None, cells=1)
-        return table.engine.check(query.total(table, kept))
+        kept = rows.one_cell(table, self.expression, steps, drop=self.missing is None)
+        return table.engine.check(rows.total(table, kept))
 
     def sensitivity(self, table: PrivateTable, shift: int = 0) -> Sensitivity:
         """Of the sum of the values, each minus ``shift``, in steps."""
@@ -100,7 +111,7 @@ class Clipped:
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(Question[float]):
+class Sum(NumericQuestion[float]):
     """The sum of clamped values on a grid, which is exact whatever the order of rows.
 
     Parameters
@@ -120,6 +131,11 @@ class Sum(Question[float]):
     def title(self) -> str:
         """What is summed."""
         return f"sum of {self.value!r}"
+
+    @property
+    def what(self) -> str:
+        """What is summed, without the rules for values."""
+        return f"sum of {self.value.expression.name}"
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -145,7 +161,7 @@ class Sum(Question[float]):
 
 
 @dataclass(frozen=True, repr=False)
-class Mean(Planned):
+class Mean(Planned, Question[Any]):
     """The mean of clamped values: a noisy sum around the middle of the bounds, over a noisy count.
 
     Under substitution, where every unit has just one value, the count is public, and all of ε is for the sum.
@@ -166,7 +182,7 @@ class Mean(Planned):
     @property
     def middle(self) -> int:
         """The middle of the bounds, in steps."""
-        return sum(self.value.ends) // 2
+        return self.value.middle
 
     @property
     def sum_sensitivity(self) -> Sensitivity:
@@ -189,18 +205,19 @@ class Mean(Planned):
         total, count = self.table.engine.fetch(self.plan)[0]
         return clamp(total), int(count)
 
-    def laplace(self, *, epsilon: Number, count_share: Number = "1/2") -> NoisyMean:
-        """The mean with Laplace noise; ``count_share`` of ε is for the count, where it is not public."""
-        return NoisyMean(question=self, epsilon=epsilon, count_share=count_share)
-
-    def counted(self, *, epsilon: Number, count_share: Number = "1/2") -> CountedMean:
-        """As :meth:`laplace`, with the noisy number of values for an error bar, at no extra cost."""
-        return CountedMean(question=self, epsilon=epsilon, count_share=count_share)
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """With Laplace noise. The noisy number of values, of which the error is made, is published, too, at no cost."""
+        return CountedMean(question=self, epsilon=terms.only_epsilon(f"a {self.title}", "laplace"))
 
     @property
     def title(self) -> str:
         """What is averaged."""
         return f"mean of {self.value!r}"
+
+    @property
+    def what(self) -> str:
+        """What is averaged, without the rules for values."""
+        return f"mean of {self.value.expression.name}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -238,9 +255,8 @@ class MeanMechanism(PureMechanism[Out]):
             return None
         return Laplace(epsilon=share.exact_epsilon, sensitivity=moved.l1, neighbours=self.question.table.neighbours)
 
-    def check(self, data: Any) -> None:
+    def check_noise(self) -> None:
         """Raise unless this noise can be sampled."""
-        super().check(data)
         for each in self._shares:
             if each is not None:
                 each.check(0)
@@ -255,21 +271,25 @@ class MeanMechanism(PureMechanism[Out]):
         mean = float((self.question.middle + Fraction(noisy_total, divisor)) * value.grid.step)
         return min(max(mean, value.bounds[0]), value.bounds[1]), int(divisor)
 
-    def _moved(self, confidence: Number) -> tuple[float, float]:
-        """How far noise moves the sum of differences, and the count, at most: both at once, with this confidence."""
-        miss = (1 - exact(confidence, "confidence")) / 2
-        total, count = (0.0 if each is None else float(each.error_bound(1 - miss)) for each in self._shares)
-        return total * float(self.question.value.grid.step), count
+    def _error(self, miss: Fraction, mean: float | None, divisor: float) -> float:
+        """How far noise moves the mean at most, but for a probability, if the sum was divided by ``divisor`` or more.
 
-    def _error(self, confidence: Number, divisor: float) -> float:
-        """How far noise moves the mean at most, if the sum was divided by ``divisor`` or more.
-
-        A divisor of 1 may be a noisy count below 1, so its bound is the width of the bounds. Proof: lem-mean-error
+        Any mean within the bounds is thought of, if none is given. Proof: lem-mean-error
         """
-        value, (low, high) = self.question.value, self.question.value.bounds
-        total, count = self._moved(confidence)
-        farthest = (value.ends[1] - self.question.middle) * float(value.grid.step)
-        return min(high - low, (total + count * farthest) / divisor) if divisor > 1 else high - low
+        rates = [None if noise is None else noise.rate for noise in self._shares]
+        return error_of_mean(self.question.value, rates, miss, mean, divisor)
+
+    def _foretold(self, confidence: Number, n: int) -> float:
+        """A bound that is known before the question is asked, if ``n`` values are averaged, for any mean."""
+        miss = 1 - exact(confidence, "confidence")
+        if self._shares[1] is None:
+            return self._error(miss, None, n)
+        return self._error(miss * (1 - _OF_COUNT), None, n - self._miscounted(miss * _OF_COUNT))
+
+    def _miscounted(self, miss: Fraction) -> float:
+        """How much too large a noisy count is at most, but for a probability."""
+        count = self._shares[1]
+        return 0.0 if count is None else float(count.error_bound(1 - min(2 * miss, Fraction(1, 2))))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -297,7 +317,11 @@ class NoisyMean(MeanMechanism[float]):
 
         It holds for any mean within the bounds. The error due to clamping and to rows left out is not included.
         """
-        return self._error(confidence, n - self._moved(confidence)[1])
+        return self._foretold(confidence, n)
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The mean. Its error depends on the number of values, which is not part of the output."""
+        return Estimate.unknown(output, "the number of values was not published with this mean")
 
     def describe(self, output: Any) -> str:
         """The mean."""
@@ -305,7 +329,7 @@ class NoisyMean(MeanMechanism[float]):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CountedMean(MeanMechanism[tuple[float, int]]):
+class CountedMean(MeanMechanism[Any]):
     """A mean and the noisy number of values, for its error bar: as :class:`NoisyMean`, for the same ε.
 
     Parameters
@@ -324,18 +348,75 @@ class CountedMean(MeanMechanism[tuple[float, int]]):
         """The mean and the number that the sum was divided by, at least 1."""
         return self._sampled(noise)
 
-    def error_bound(self, confidence: Number, *, output: tuple[float, int]) -> float:
-        """How far the noise moved a published mean at most, with this confidence; as :meth:`NoisyMean.error_bound`."""
-        return self._error(confidence, output[1])
+    def error_bound(
+        self, confidence: Number, *, output: tuple[float, int] | None = None, n: int | None = None
+    ) -> float:
+        """How far the noise moved a published mean at most, with this confidence; or will, if it is of ``n`` values.
+
+        The error due to clamping and to rows left out is not included.
+        """
+        if (output is None) == (n is None):
+            raise InvalidValue("the error of a mean is that of an output, or of a number of values: pass one of them")
+        if n is not None:
+            return self._foretold(confidence, n)
+        assert output is not None
+        return self._error(1 - exact(confidence, "confidence"), *output)
 
     def fewest(self, confidence: Number, output: tuple[float, int]) -> float:
-        """How many values there are at least, where the error bound of this confidence holds."""
-        return output[1] - self._moved(confidence)[1]
+        """How many values there are at least, with this confidence."""
+        return output[1] - self._miscounted(1 - exact(confidence, "confidence"))
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The mean with its error, which is known for any confidence; ``how`` has the number of values."""
+        mean, values = output
+        rates = tuple(None if noise is None else noise.rate for noise in self._shares)
+        bound = partial(_error_of, self.question.value, rates, mean, values)
+        return Estimate.of(mean, Drawn((origin, 0), bound), how=Averaged(values))
 
     def describe(self, output: Any) -> str:
         """The mean and its error bar."""
         bound = self.error_bound("0.95", output=output)
         return f"{self.question.title} {output[0]:.6g} ± {bound:.6g} at 95 %, of about {output[1]} values"
+
+
+class Averaged(NamedTuple):
+    """How a mean was made."""
+
+    values: int
+    """The number of values that the sum was divided by: with noise, where it is not public."""
+
+
+def _error_of(value: Clipped, rates: Sequence[Fraction | None], mean: float, values: int, miss: Fraction) -> float:
+    """The same bound as a function of what it misses."""
+    return error_of_mean(value, rates, miss, mean, values)
+
+
+def error_of_mean(
+    value: Clipped,
+    rates: Sequence[Fraction | None],
+    miss: Fraction,
+    mean: float | None,
+    divisor: float,
+    groups: int = 1,
+) -> float:
+    """How far noise on the sum of differences from the middle of the bounds, and on the count, moved a mean at most.
+
+    Both may be added up over several groups. Without a mean, it is for any within the bounds. A divisor of 1 may be a
+    noisy count below 1, so its bound is the width of the bounds.
+
+    Proof: lem-mean-error
+    """
+    (low, high), step = value.bounds, float(value.grid.step)
+    if divisor <= 1:
+        return high - low
+    farthest = float(value.ends[1] - value.middle)
+
+    def reach(most: float) -> float:
+        known = [(rate, weight) for rate, weight in zip(rates, (1.0, most), strict=True) if rate is not None]
+        return sum_reach(tuple(rate for rate, _ in known), tuple(weight for _, weight in known), miss, groups)
+
+    off = farthest if mean is None else mean / step - value.middle
+    return min(high - low, mean_reach(off, divisor, farthest, reach) * step * (1 + 2**-40))
 
 
 def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from expost.cost import Number
-from expost.data import query
+from expost.data import rows
 from expost.data.column import Column
 from expost.data.discovery import Discovery
 from expost.data.engine import Engine
@@ -262,7 +262,7 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
 
         ``keys`` is a list of values (of tuples, for several columns), a mapping from each column to its values, for
         all combinations, or a public frame with these columns. Without it, the keys that enough units have are
-        discovered. See :meth:`Groups.answers` and :meth:`Groups.ask`.
+        discovered. See :meth:`Groups.agg` and :meth:`Groups.ask`.
         """
         if values and not isinstance(values[-1], str) and keys is None:
             values, keys = values[:-1], values[-1]
@@ -311,14 +311,19 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
         bounds: tuple[Number, Number] | None = None,
         missing: Number | str = "drop",
         grid: Number | None = None,
+        interval: bool = False,
     ) -> Ranks:
         """A quantile of a column or an expression, or several (a list of them, chosen jointly).
+
+        With ``interval`` the same ε also gives two values that the true quantile lies between, with 95 % confidence;
+        the value itself is then off by about three times as many ranks.
 
         ``missing`` is as for :meth:`sum`. ``grid`` is by default 1 for whole numbers, and otherwise about a millionth
         of the width of the bounds. Without bounds, values may have any size: whole numbers are clamped to ±2^60, and
         others are rounded to 24 significant bits.
         """
-        return Ranks.of(self, self.expression(value, NUMBER_KINDS, "a quantile"), quantile, bounds, missing, grid)
+        asked = self.expression(value, NUMBER_KINDS, "a quantile")
+        return Ranks.of(self, asked, quantile, bounds, missing, grid, interval)
 
     def median(
         self,
@@ -327,9 +332,10 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
         bounds: tuple[Number, Number] | None = None,
         missing: Number | str = "drop",
         grid: Number | None = None,
+        interval: bool = False,
     ) -> Ranks:
         """The median of a column or an expression; as :meth:`quantile`."""
-        return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid)
+        return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid, interval=interval)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """Count the units, or rows, of each value that enough of them have: partition selection, without known keys."""
@@ -358,6 +364,13 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
     def relation(self) -> Neighbours:
         """As :attr:`neighbours`."""
         return self.neighbours
+
+    def check_as_data(self) -> None:
+        """A table is asked its own questions."""
+        raise InvalidValue(
+            "on= is a private table, which is asked questions of its own: run table.mean(…) or table.count() without "
+            "on=, as in ledger.run(table.count(), epsilon=0.1); a mechanism for arrays runs on=table.column(…)"
+        )
 
     @property
     def schema(self) -> dict[str, Kind]:
@@ -395,7 +408,7 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
     def counted(self) -> int:
         """The number of units in the engine; call it only where that is public. Checks the declared size."""
         whole = replace(self, steps=())
-        found = int(self.engine.fetch(self.engine.check(query.count_units(whole)))[0][0])
+        found = int(self.engine.fetch(self.engine.check(rows.count_units(whole)))[0][0])
         if self.declared is not None and self.declared != found:
             raise InvalidValue(
                 f"{self.name} has {found} units, but ",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,20 +12,23 @@ from typing import TYPE_CHECKING, Any
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
 from expost.data.aggregates import SHOWN_CONFIDENCE
+from expost.data.answers import as_published
 from expost.data.expression import Expression
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import MayLackUnits, Planned, PureMechanism
 from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import WITHHELD, Withheld
+from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.private_range import WITHHELD_PART
+from expost.mechanisms.moments.trimmed import surely_between, why_bare, why_no_error
 from expost.mechanisms.quantiles.quantiles import TOO_FEW
 from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
+from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -34,7 +38,7 @@ FINEST_RANGE = 0.0, nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True, repr=False)
-class WinsorizedMean(Planned):
+class WinsorizedMean(Planned, Question[Any]):
     """The mean of values clamped to two of their quantiles, so that bounds may be loose, or left out.
 
     Parameters
@@ -70,23 +74,30 @@ class WinsorizedMean(Planned):
         low, high = (float(level) for level in self.ranks.levels)
         return f"mean of {self.ranks.value!r}, clamped to its quantiles {low:g} and {high:g}"
 
+    @property
+    def what(self) -> str:
+        """What is averaged, without the rules for values."""
+        return f"winsorised mean of {self.ranks.value.expression.name}"
+
     @cached_property
     def plan(self) -> str:
         """The first of the two queries that will be run."""
         return self.ranks.plan
 
-    def laplace(self, *, epsilon: Number) -> NoisyWinsorizedMean:
-        """The mean with half of ε for the quantiles and half for Laplace noise: ε-differentially private."""
+    def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
+        """With half of ε for the quantiles, and half for Laplace noise."""
+        epsilon = terms.only_epsilon(f"a {self.title}", "laplace")
         return NoisyWinsorizedMean(question=self, epsilon=requested_epsilon(epsilon))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NoisyWinsorizedMean(MayLackUnits[Winsorized | Withheld], PureMechanism[Winsorized | Withheld]):
+class NoisyWinsorizedMean(MayLackUnits[Any], PureMechanism[Any]):
     """A winsorised mean: private quantiles, and a noisy mean of the values clamped to them.
 
     The output has the quantiles, and how far noise moved the mean between them at most, at 95 %
-    (``lem-mean-error``). The error of the quantiles, and the error due to clamping, are not included. Between equal
-    quantiles no error is known.
+    (``lem-mean-error``). The error of the quantiles, and the error due to clamping, are not included. No error is
+    known between equal quantiles, nor where the noisy number of values says that there may be too few: so few that the
+    quantiles may lie beyond all of them, or half of those that should lie between do not.
 
     Without bounds the quantiles may be withheld; then the mean is, too, and costs their share alone.
 
@@ -112,7 +123,7 @@ class NoisyWinsorizedMean(MayLackUnits[Winsorized | Withheld], PureMechanism[Win
 
     @cached_property
     def _ends(self) -> PrivateQuantiles:
-        return self.question.ranks.permute_and_flip(epsilon=self._budgets[0])
+        return PrivateQuantiles(question=self.question.ranks, epsilon=requested_epsilon(self._budgets[0]))
 
     @property
     def _plain_guarantee(self) -> Guarantee:
@@ -134,12 +145,21 @@ class NoisyWinsorizedMean(MayLackUnits[Winsorized | Withheld], PureMechanism[Win
         """Raise unless noise can be sampled for the range with most steps of its grid, whichever will be found."""
         super().check(data)
         self._ends.check(data)
+        if (mean := self._widest) is not None:
+            mean.check(data)
+
+    def check_noise(self) -> None:
+        """Raise unless noise can be sampled for that range."""
+        if (mean := self._widest) is not None:
+            mean.check_noise()
+
+    @property
+    def _widest(self) -> CountedMean | None:
+        """The mean between the ends that are farthest apart; None if these are one."""
         value = self.question.ranks.value
-        widest = mean_between(
-            self.question.table, value, *(value.bounds if isinstance(value, Clipped) else FINEST_RANGE)
-        )
-        if widest is not None:
-            CountedMean(question=widest, epsilon=self._budgets[1]).check(data)
+        ends = value.bounds if isinstance(value, Clipped) else FINEST_RANGE
+        widest = mean_between(self.question.table, value, *ends)
+        return None if widest is None else CountedMean(question=widest, epsilon=self._budgets[1])
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized | Withheld:
         """The mean between the chosen quantiles; if these are within a step of the grid, the lower one."""
@@ -152,13 +172,22 @@ class NoisyWinsorizedMean(MayLackUnits[Winsorized | Withheld], PureMechanism[Win
             return Winsorized(low, low, high, None)
         counted = CountedMean(question=mean, epsilon=self._budgets[1])
         found = counted.sample(data, noise)
-        return Winsorized(found[0], low, high, counted.error_bound(SHOWN_CONFIDENCE, output=found))
+        known = self.knows_error(counted.fewest(SHOWN_CONFIDENCE, found))
+        return Winsorized(found[0], low, high, counted.error_bound(SHOWN_CONFIDENCE, output=found) if known else None)
+
+    def knows_error(self, size: float) -> bool:
+        """Whether that many values are enough for the quantiles to lie among them, and half of the rest between."""
+        return surely_between(self.question.ranks.levels[0], size, self._ends.error_bound("0.95"))
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The mean with its error at 95 %; ``how`` is the output itself, with the quantiles."""
+        return as_published(output, origin, "" if output is WITHHELD else why_bare(output))
 
     def describe(self, output: Any) -> str:
-        """The mean, and how far noise moved it at most."""
+        """The mean, and how far noise moved it at most, or why that is not known."""
         if output is WITHHELD:
             return f"{self.question.title} {TOO_FEW}"
-        error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
+        error = why_no_error(output) if output.noise is None else f" ± {output.noise:.3g} at 95 %"
         return f"{self.question.title} {output.value:.6g}{error}"
 
 

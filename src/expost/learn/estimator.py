@@ -60,7 +60,7 @@ class PrivateEstimator(BaseEstimator):
         data = owned(np.column_stack([rows, target]), X, y)
         self.release_ = self._run(self._made_for(len(rows), rows.shape[1], known), data)
         note_features(self, seen)
-        self._keep(self.release_.value, known)
+        self._keep(self.release_.output, known)
         return self
 
     @abstractmethod

@@ -8,6 +8,7 @@ import numpy as np
 
 from expost.cost import Number
 from expost.errors import InvalidValue
+from expost.estimate import Estimate
 from expost.ledger import Ledger
 from expost.mechanisms import Laplace
 from expost.mechanisms.numbers import owned
@@ -36,6 +37,7 @@ def private_score(ledger: Ledger, model: Any, X: Any, y: Any, *, epsilon: Number
     counter = Laplace(epsilon=epsilon, sensitivity=1, neighbours="substitute")
     right = int(np.count_nonzero(np.asarray(model.predict(X)) == labels))
     release = ledger.run(counter, on=owned(right, X, y), label="accuracy")
-    score = min(max(int(release.value) / len(labels), 0.0), 1.0)
-    error = counter.error_bound("0.95") / len(labels)
-    return RecipeResult(score, (release,), f"accuracy {score:.3f} ± {error:.3f} at 95 %")
+    share = release.value / len(labels)
+    score = min(max(float(share), 0.0), 1.0)
+    shown: Any = share if score == share else Estimate.within(score, share.error, (release.origin, "share"))
+    return RecipeResult(shown, (release,), f"accuracy {score:.3f} ± {share.error:.3f} at 95 %")

@@ -88,7 +88,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         data = owned(np.column_stack([rows, target]), X, y)
         release = self._run(self._tuning(candidates, rows.shape, known), data)
         note_features(self, seen)
-        self.release_, found = release, release.value
+        self.release_, found = release, release.output
         self.best_index_, self.best_score_, self.good_enough_ = found.candidate, found.score, found.met
         self.best_params_, self.best_estimator_ = candidates[found.candidate]
         note_features(self.best_estimator_, seen)

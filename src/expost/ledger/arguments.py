@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from unicodedata import is_normalized
 
 from expost.cost import Cost, Number
 from expost.errors import InvalidValue
@@ -14,6 +15,8 @@ from expost.noise import NoiseSource
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
+
+_IN_ADDRESSES = frozenset("%\\?#")
 
 
 def as_limit(epsilon: Number | Cost, delta: Number) -> Cost:
@@ -107,13 +110,26 @@ def as_name(name: Any, whose: str) -> str:
     return name
 
 
+def as_new_name(name: Any, whose: str) -> str:
+    """A name for something new: one that reads the same wherever it is shown, and means itself in an address.
+
+    No two names that look the same in print: no marks that are not seen or turn the direction of writing round, no
+    spaces at the ends, and one way to write an accent. Nothing that a path or an address would take for something else.
+    """
+    new = as_name(name, whose)
+    if new.isprintable() and is_normalized("NFC", new) and new == new.strip():
+        if new.strip(".") and not _IN_ADDRESSES & {*new}:
+            return new
+        raise InvalidValue(f"{whose}'s name is not of dots alone and has none of % \\ ? #, got {harmless(name)}")
+    raise InvalidValue(
+        f"{whose}'s name has characters that are seen, without spaces at its ends, and accents in one piece (NFC), "
+        f"got {name!a}"
+    )
+
+
 def as_guarantees(planned: Iterable[Mechanism | Guarantee]) -> list[Guarantee]:
     """The guarantees of a plan's mechanisms."""
-    if isinstance(planned, Mechanism | Guarantee):
-        raise InvalidValue(
-            f"quote takes a list of mechanisms or guarantees, got one {type(planned).__name__}: write quote([…])"
-        )
     guarantees = [plan.guarantee if isinstance(plan, Mechanism) else plan for plan in planned]
     for guarantee in guarantees:
-        require(guarantee, Guarantee, "quote takes a list of mechanisms or guarantees")
+        require(guarantee, Guarantee, "quote takes questions, mechanisms and guarantees")
     return guarantees

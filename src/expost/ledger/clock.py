@@ -5,12 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from expost.errors import LedgerUnavailable
-from expost.ledger.operations import Close, Create, CreateAccount, DropOutputs, Operation, RaiseLimit, Reserve, SetClock
+from expost.ledger.operations import (
+    Close,
+    Create,
+    CreateAccount,
+    DropOutputs,
+    Operation,
+    RaiseLimit,
+    Remark,
+    Reserve,
+    SetClock,
+)
 
 HOUR = 3_600_000_000
 TRUST = 366 * 24 * HOUR
 """How far a clock may be ahead of the last line before a person has to confirm it."""
-TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, DropOutputs, Reserve})
+TICKS: frozenset[type] = frozenset({CreateAccount, RaiseLimit, Close, Remark, DropOutputs, Reserve})
 """Operations that advance the ledger's clock. Endings do not: when work ended may depend on the data."""
 
 SETS: frozenset[type] = frozenset({Create, SetClock})

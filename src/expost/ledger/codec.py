@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import secrets
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -22,13 +23,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import InvalidValue, NotStorable
+from expost.estimate import Estimate
+from expost.estimates import EstimateArray
 from expost.fingerprint import identify, ordered
 from expost.guarantee import Guarantee
+from expost.ledger.kept import Kept
 from expost.names import class_name, find
 from expost.text import text_of
 
 if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
+
+
+_NONCE = "nonce:"
+"""How a sealed text begins: no JSON does."""
+_SEAL = len(_NONCE) + 64 + 1
 
 
 def encode(value: Any) -> str:
@@ -45,10 +54,15 @@ def kept(value: Any) -> str:
         same = False
     if not same:
         raise NotStorable(
-            f"a durable ledger cannot store this {type(value).__qualname__}, which could not be read back: publish "
-            "numbers, texts, arrays"
+            f"a durable ledger cannot store this {_kind_of(value).__qualname__}, which could not be read back: "
+            "publish numbers, texts, arrays"
         )
     return text
+
+
+def _kind_of(value: Any) -> type:
+    """What the type is of what was published."""
+    return type(value.output if isinstance(value, Kept) else value)
 
 
 def decode(text: str) -> Any:
@@ -56,18 +70,27 @@ def decode(text: str) -> Any:
     return _read(json.loads(text))
 
 
-def digest_of(value: Any) -> str | None:
-    """The hash of a value's text; None for a value that cannot be stored."""
-    try:
-        return sha256(encode(value))
-    except (TypeError, ValueError, RecursionError):
-        return None
+def sealed(text: str) -> str:
+    """A text to be stored, with a new nonce before it. Its SHA-256 commits to the text and shows nothing of it.
+
+    A published number is one of few: whoever had the hash of its bare text would try them all, in milliseconds.
+
+    Proof: lem-commitment
+    """
+    return f"{_NONCE}{secrets.token_hex(32)} {text}"
+
+
+def unsealed(stored: str) -> str:
+    """The text of a stored one. Early books stored it bare."""
+    return stored[_SEAL:] if stored.startswith(_NONCE) else stored
 
 
 # ---- writing and reading values
 
 
 def _write(value: Any) -> Any:
+    if isinstance(value, Estimate):
+        value = value.value
     kind = type(value)
     if value is None or kind in (bool, str, int):
         return value
@@ -86,6 +109,8 @@ def _write(value: Any) -> Any:
         fields = [[name, _write(item)] for name, item in zip(kind._fields, value, strict=True)]
         return {"$record": [_class_name(kind), fields]}
     numpy = sys.modules.get("numpy")
+    if isinstance(value, EstimateArray):
+        value = value.plain
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
         return _write_array(value, numpy)
     raise NotStorable(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ from expost.canonical import sha256
 from expost.cost import Cost
 from expost.errors import (
     BalanceChanged,
+    ExpostError,
     InvalidValue,
     LedgerCorrupt,
     LedgerUnavailable,
@@ -86,6 +87,7 @@ class DurableStore:
         self.address = address
         self.root: Path = (address.name,)
         self._ledger, self.neighbours, self.unit, accounting = rows[0]
+        self._first = "".join(digest for _, _, digest in engine.rows(engine.lines, self._ledger, 0, 1, 1))
         self.meters: LedgerMeters | None = meters_of_text(accounting)
         self._engine, self._writer = engine, writer
         self._abandoned = Abandoned(engine, self._ledger)
@@ -95,17 +97,22 @@ class DurableStore:
         self._sound = True
 
     @property
+    def identity(self) -> tuple[Address, str]:
+        """Its address, and the hash of its first line, which has what was drawn when it was created."""
+        return self.address, self._first
+
+    @property
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only
 
     # ---- accounts
 
-    def create_account(self, path: Path, limit: Cost) -> None:
+    def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
         """Create an account below an existing one."""
         check_text(path[-1], "an account's name")
         check_text("/".join(path), "an account's name, with those above it,", LONGEST)
-        self._do(operations.CreateAccount(path, limit))
+        self._do(operations.CreateAccount(path, limit, note=note and checked_note(note)))
 
     def accounts(self, path: Path) -> tuple[str, ...]:
         """The names directly below an account."""
@@ -141,6 +148,10 @@ class DurableStore:
         """Accept no more reservations, in an account and below it."""
         self._do(operations.Close(path, checked_note(note)))
 
+    def remark(self, path: Path, note: Note) -> None:
+        """Record that something was done about an account, elsewhere than in the books."""
+        self._do(operations.Remark(path, checked_note(note)))
+
     def set_clock(self, note: Note) -> None:
         """Accept the machine's clock, though it is far from the time of the last line."""
         self._do(operations.SetClock(checked_note(note)))
@@ -162,8 +173,7 @@ class DurableStore:
     def reserve(self, request: Request, *, begin: bool, lease: float | None = None) -> Entry:
         """Reserve the worst case at every level, or at none; durable when this returns."""
         kept = self._check(request)
-        if not self._sound:
-            raise self._changed()
+        self._require_sound()
         microseconds = None if lease is None else max(1, int(lease * 1e6))
         entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
         self._open[entry.id] = entry
@@ -171,19 +181,52 @@ class DurableStore:
             self._watch()
         return entry
 
+    def reserve_all(self, requests: Sequence[Request], *, begin: bool) -> list[Entry | ExpostError]:
+        """Reserve many worst cases, in order and in few transactions: the entry of each, or why there is none."""
+        steps = [operations.Reserve(self._check(request), begin) for request in requests]
+        self._require_sound()
+        made: list[Entry | ExpostError] = []
+        for outcome in self._writer.submit_all(self._ledger, steps):
+            assert isinstance(outcome, Entry | ExpostError)
+            if isinstance(outcome, Entry):
+                self._open[outcome.id] = outcome
+            made.append(outcome)
+        self._watch()
+        return made
+
+    def end_all(self, endings: Sequence[operations.Ending]) -> list[Entry]:
+        """Settle, forfeit or void many entries, in order and in few transactions."""
+        steps = [self._sealed(each) if isinstance(each, operations.Settle) else each for each in endings]
+        ended: list[Entry] = []
+        refused: ExpostError | None = None
+        for step, outcome in zip(steps, self._writer.submit_all(self._ledger, steps), strict=True):
+            if isinstance(outcome, Entry):
+                self._open.pop(step.entry, None)
+                ended.append(outcome)
+            else:
+                assert isinstance(outcome, ExpostError)
+                refused = refused or outcome
+        if refused is not None:
+            raise refused
+        return ended
+
     def begin(self, entry: int) -> None:
         """Record that sampling starts: from then on the entry cannot be voided."""
         self._do(operations.Begin(self._known(entry)))
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge the part, and refund the rest; part and output are on disk when this returns."""
+        return self._end(self._sealed(operations.Settle(entry, part, output=output)))
+
+    def _sealed(self, step: operations.Settle) -> operations.Settle:
+        """A settlement with its output as it is stored."""
+        entry, part, _, output = step
         request = (self._open.get(entry) or self.find(entry)).request
         request.guarantee.cost_of(part)  # raises for a part that it does not have
-        text = None if request.key is None or request.operation == "reserve" else codec.kept(output)
-        digest = sha256(text) if text is not None else None
-        if text is None and request.operation != "reserve":
-            digest = codec.digest_of(output)
-        return self._end(operations.Settle(entry, part, digest, text))
+        if request.key is None or request.operation == "reserve":
+            return operations.Settle(entry, part)
+        stored = codec.sealed(codec.kept(output))
+        return operations.Settle(entry, part, sha256(stored), stored)
 
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
@@ -212,7 +255,7 @@ class DurableStore:
             return None
         if sha256(text) != digest:
             raise LedgerCorrupt(f"the stored output of entry {entry} is not the one that was published")
-        return codec.decode(text)
+        return codec.decode(codec.unsealed(text))
 
     def _missing_output(self, entry: int, ended: int) -> LedgerCorrupt | InvalidValue:
         if any(event.kind == "drop" and event.body["upto"] >= entry for event in self.trail(ended)):
@@ -276,6 +319,10 @@ class DurableStore:
         with suppress(LedgerUnavailable):
             self._do(Beat())
             self._watch()
+
+    def _require_sound(self) -> None:
+        if not self._sound:
+            raise self._changed()
 
     def _changed(self) -> BalanceChanged:
         return BalanceChanged(
@@ -364,7 +411,7 @@ class DurableStore:
         assert isinstance(entry, Entry)
         return entry
 
-    def _end(self, step: operations.Settle | operations.Forfeit | operations.Void) -> Entry:
+    def _end(self, step: operations.Ending) -> Entry:
         try:
             entry = self._entry_of(step)
         except ReservationClosed as closed:

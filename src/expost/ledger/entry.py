@@ -29,7 +29,7 @@ class Used(NamedTuple):
     cost
         ε and δ in the basic sum.
     squared
-        μ² of Gaussian noise that has no ε, in units; ρ is half of it.
+        2ρ of what is ρ-zCDP and has no ε, such as Gaussian noise, in units.
     price
         The Rényi price of what has neither, in units.
     is_noise
@@ -46,7 +46,8 @@ class Used(NamedTuple):
         """What a charge takes, on the meter that counts it by name."""
         if amounts is None or not amounts.unpriced:
             return cls(cost)
-        return cls(cost, 0, amounts.renyi, True) if amounts.foreign else cls(cost, amounts.normal, 0, True)
+        known = amounts.is_known_at_all_orders
+        return cls(cost, amounts.normal, 0, True) if known else cls(cost, 0, amounts.renyi, True)
 
     def plus(self, other: Used) -> Used:
         """Both together."""

@@ -29,9 +29,9 @@ class Imagined(NamedTuple):
     """Whether one of them has only the basic sum, although the ledger has other meters."""
 
     @classmethod
-    def of(cls, ledger: Ledger) -> Imagined:
-        """A ledger or account as it is now."""
-        return cls(ledger._store.meters, ledger._store.balances(ledger._path), ledger._basic_alone)
+    def of(cls, ledger: Ledger, levels: tuple[Balance, ...] | None = None) -> Imagined:
+        """A ledger or account as it is now, or as it was with these balances."""
+        return cls(ledger._store.meters, levels or ledger._store.balances(ledger._path), ledger._basic_alone)
 
     @classmethod
     def holding(cls, remaining: Cost) -> Imagined:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Self
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from expost.checks import as_whole
 from expost.cost import Cost, Number
 from expost.errors import AlreadyReserved, BalanceChanged, InvalidValue, NotCopyable, UnknownEntry
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Neighbours, as_neighbours
 from expost.ledger import arguments
 from expost.ledger.address import create_ledger, open_store
-from expost.ledger.codec import described
+from expost.ledger.asking import as_mechanism, as_plans
+from expost.ledger.codec import Described, described
 from expost.ledger.engine import Settings
-from expost.ledger.entry import Manner, Path, Request
+from expost.ledger.entry import Entry, Manner, Path, Request
+from expost.ledger.kept import Kept, as_kept
 from expost.ledger.memory import MemoryStore
 from expost.ledger.metered import remaining, spent_and_reserved
 from expost.ledger.operations import Create
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
-from expost.ledger.reservation import Reservation, refuse_used_key, spend, unseen
+from expost.ledger.reservation import Reservation, origin_of, refuse_used_key, spend, unseen
 from expost.ledger.showing import Entries, ShownLedger
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
@@ -30,9 +34,10 @@ from expost.ledger.trail import Head, TrailLine, write_export
 from expost.ledger.whose import in_books
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
+from expost.question import NoiseName, Question
 
 if TYPE_CHECKING:
-    from expost.accounting.capacities import Accounting
+    from expost.accounting.capacities import Accounting, LedgerMeters
 
 
 class Ledger(ShownLedger):
@@ -116,7 +121,8 @@ class Ledger(ShownLedger):
         """
         limit = arguments.as_limit(epsilon, delta)
         arguments.check_durable(name, neighbours, unit, noise)
-        create_ledger(url, Create(name, limit, neighbours, unit, arguments.as_meters(accounting, limit)), settings)
+        meters, drawn = arguments.as_meters(accounting, limit), token_hex(16)
+        create_ledger(url, Create(name, limit, neighbours, unit, meters, drawn=drawn), settings)
         return cls.load(url, name, noise=noise, settings=settings)
 
     @classmethod
@@ -148,17 +154,59 @@ class Ledger(ShownLedger):
 
     # ---- spending
 
+    @overload
     def run(
-        self, mechanism: Mechanism[In, Out], on: In | None = None, *, key: str | None = None, label: str | None = None
-    ) -> Release[Out]:
-        """Run a mechanism on data: reserve its worst case, sample, charge the output's part, return the release.
+        self, what: Mechanism[In, Out], on: In | None = None, *, key: str | None = None, label: str | None = None
+    ) -> Release[Out]: ...
+    @overload
+    def run(
+        self,
+        what: Question[Out],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+    ) -> Release[Out]: ...
+    def run(
+        self,
+        what: Any,
+        on: Any = None,
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+    ) -> Release[Any]:
+        """Answer a question, or run a mechanism on data: reserve the worst case, sample, charge the output's part.
 
-        A key that was used before returns the stored release and samples nothing. The request must be the same:
-        operation, account, the mechanism's ``fingerprint``, its guarantee and the label. Data is not compared, so put
-        its version into the key. An exception while sampling charges the worst case and is raised again with a note.
+        Parameters
+        ----------
+        what
+            A question, such as ``table.count()``; or a mechanism, which has its own ε.
+        on
+            The data of a mechanism. A question has its own.
+        epsilon, within, delta, noise
+            What the answer to a question may cost, or how accurate it must be, by the rule of
+            :meth:`~expost.question.Question.mechanism`: ``epsilon=0.1``, ``epsilon=ledger.remaining`` (its ε; no δ is
+            spent), ``within=50``, ``within="2 %", epsilon=0.3``.
+        key
+            A key that was used before returns the stored release and samples nothing. The request must be the same:
+            operation, account, the mechanism's ``fingerprint``, its guarantee and the label. Data is not compared, so
+            put its version into the key.
+        label
+            What the ledger's statement calls it.
+
+        An exception while sampling charges the worst case and is raised again with a note.
         """
-        arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
-        request = self._request("run", mechanism, mechanism.guarantee, label, key, on)
+        mechanism = as_mechanism(what, on, self._prices, epsilon=epsilon, within=within, delta=delta, noise=noise)
+        return self._run(mechanism, on, self._request("run", mechanism, mechanism.guarantee, label, key, on))
+
+    def _run(self, mechanism: Mechanism[In, Out], on: In | None, request: Request) -> Release[Out]:
         if type(mechanism).sample is Mechanism.sample:
             raise InvalidValue(f"{type(mechanism).__name__} is interactive and cannot be run: use ledger.open(…)")
         try:
@@ -168,7 +216,7 @@ class Ledger(ShownLedger):
         except AlreadyReserved as used:
             if used.entry.state != "settled":
                 raise
-            return Release(mechanism, self._store.output(used.entry.id), used.entry, replayed=True)
+            return self.stored_release(mechanism, used.entry)
         try:
             output = mechanism.sample(on, self._noise)  # type: ignore[arg-type]  # checked above
         except BaseException as error:
@@ -183,6 +231,8 @@ class Ledger(ShownLedger):
 
         It costs nothing until its first answer. Interactions may be interleaved with one another and with runs.
         """
+        if isinstance(mechanism, Question):
+            raise InvalidValue("a question is answered in one go, and not opened: use ledger.run(question, epsilon=…)")
         arguments.require(mechanism, Mechanism, "run and open take a mechanism; reserve takes guarantees")
         kind: Any = type(mechanism)
         if kind.start is Mechanism.start:
@@ -234,17 +284,40 @@ class Ledger(ShownLedger):
 
     def output(self, key: str) -> Any:
         """The output that was published under a key. Raises ``AlreadyReserved`` if its entry ended without one."""
+        return self._kept(key).output
+
+    def frame(self, key: str) -> Frame:
+        """What was published under a key, as the rows of its release: with the errors of its numbers.
+
+        >>> from expost import Laplace
+        >>> ledger = Ledger(epsilon=1)
+        >>> release = ledger.run(Laplace(epsilon=1, sensitivity=1), on=12, key="how many")
+        >>> ledger.frame("how many") == release.frame
+        True
+        """
+        return self._kept(key).rows
+
+    def _kept(self, key: str) -> Kept:
         entry = self.reservation(key).entry
         if entry.state != "settled" or entry.operation == "reserve":
             raise AlreadyReserved(entry)
-        return self._store.output(entry.id)
+        return as_kept(self._store.output(entry.id))
+
+    def stored_release(self, mechanism: Mechanism[In, Out], entry: Entry) -> Release[Out]:
+        """What was published for an entry, as a release of its mechanism. Nothing is sampled or charged."""
+        origin = origin_of(self._store, entry.id)
+        output = as_kept(self._store.output(entry.id)).output
+        return Release(mechanism, output, entry, replayed=True, origin=origin)
 
     # ---- accounts
 
-    def create_account(self, name: str, epsilon: Number | Cost, delta: Number = 0) -> Ledger:
+    def create_account(
+        self, name: str, epsilon: Number | Cost, delta: Number = 0, *, by: str | None = None, reason: str = "created"
+    ) -> Ledger:
         """Create an account: a ledger whose charges all count here, too. Raises ``AlreadyExists``.
 
         Limits of accounts may add up to more than this ledger's own; what remains is always the least over all levels.
+        The audit trail records who ordered it, if ``by`` says so, and the user in any case.
 
         >>> ledger = Ledger(epsilon=1)
         >>> alice, bob = ledger.create_account("alice", epsilon=0.75), ledger.create_account("bob", epsilon=0.75)
@@ -253,8 +326,9 @@ class Ledger(ShownLedger):
         >>> bob.remaining, ledger.account("alice").remaining
         (Cost(0.5), Cost(0.25))
         """
-        path = (*self._path, arguments.as_name(name, "an account"))
-        self._store.create_account(path, arguments.as_limit(epsilon, delta))
+        path = (*self._path, arguments.as_new_name(name, "an account"))
+        note = None if by is None else arguments.as_note(by, reason)
+        self._store.create_account(path, arguments.as_limit(epsilon, delta), note)
         return self._below(path)
 
     def account(self, name: str) -> Ledger:
@@ -293,6 +367,12 @@ class Ledger(ShownLedger):
     def closed(self) -> bool:
         """Whether it, or a ledger above it, was closed."""
         return any(balance.closed for balance in self._store.balances(self._path))
+
+    def remark(self, *, by: str, reason: str) -> None:
+        """Record in the audit trail that something was done about this ledger or account: a token was given, a job
+        declined. Changes no balance, and is possible where everything was closed.
+        """
+        self._store.remark(self._path, arguments.as_note(by, reason))
 
     def set_clock(self, *, by: str, reason: str) -> None:
         """Accept the machine's clock, though it is more than a year ahead of the audit trail's last line, or behind it.
@@ -397,14 +477,26 @@ class Ledger(ShownLedger):
             as_whole(last, "last", 1)
         return Entries(self._store.view(self._path, last=last).entries, priced=self._store.meters is not None)
 
-    def quote(self, planned: Iterable[Mechanism | Guarantee]) -> Quote:
-        """What mechanisms would cost at worst and at best, without touching data or charging anything.
+    def quote(
+        self,
+        planned: Mechanism | Guarantee | Question | Iterable[Mechanism | Guarantee | Question],
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+    ) -> Quote:
+        """What a question, mechanism or guarantee would cost at worst and at best, or several of them together.
+
+        Nothing is charged, and no data is touched. ``epsilon``, ``within``, ``delta`` and ``noise`` are for the
+        questions among them, for each by itself, as in :meth:`run`.
 
         >>> quote = Ledger(epsilon=1).quote([Guarantee({"hit": 0.75, "miss": 0.25})] * 2)
         >>> quote.worst, quote.best, quote.fits
         (Cost(1.5), Cost(0.5), False)
         """
-        return quoted(self, planned)
+        plans = as_plans(planned, self._prices, epsilon=epsilon, within=within, delta=delta, noise=noise)
+        return quoted(self, plans)
 
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
         """The lines of a statement, one at a time, so that memory use does not grow with the number of entries."""
@@ -431,12 +523,19 @@ class Ledger(ShownLedger):
 
     # ---- internal
 
+    @property
+    def _prices(self) -> LedgerMeters | None:
+        """The meters that price noise without a δ; None where the basic sum counts, here or at a level above."""
+        return None if self._basic_alone else self._store.meters
+
     def _request(
-        self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None, on: Any = None
-    ) -> Request:
+        self, operation: Manner, subject: Any, guarantee: Guarantee, label: str | None, key: str | None, on: Any = None,
+        *, what: Described | None = None,
+    ) -> Request:  # fmt: skip
         if label is not None or key is not None:
             arguments.check_names(label, key)
-        meters, what, alone = self._store.meters, described(subject, keyed=key is not None), self._basic_alone
+        meters, alone = self._store.meters, self._basic_alone
+        what = what or described(subject, keyed=key is not None)
         tariff = None if meters is None else prices_of(meters, operation, subject, guarantee, basic_alone=alone)
         return in_books(self._store, Request(operation, self._path, what, guarantee, label, key, tariff), on)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from secrets import token_hex
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from expost.cost import Cost
-from expost.errors import LedgerUnavailable, UnitMismatch, UnknownEntry
+from expost.errors import ExpostError, LedgerUnavailable, UnitMismatch, UnknownEntry
 from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger import clock, operations, rules
@@ -64,6 +65,7 @@ class MemoryStore:
         user: str | None = None,
         meters: LedgerMeters | None = None,
     ) -> None:
+        self.identity = token_hex(8)
         self.unit = unit
         self.meters = meters
         self.root: Path = (name,)
@@ -85,9 +87,9 @@ class MemoryStore:
 
     # ---- operations
 
-    def create_account(self, path: Path, limit: Cost) -> None:
+    def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
         """Create an account below an existing one."""
-        self._apply(operations.CreateAccount(path, limit))
+        self._apply(operations.CreateAccount(path, limit, note=note))
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Raise the limit of an account."""
@@ -96,6 +98,10 @@ class MemoryStore:
     def close(self, path: Path, note: Note) -> None:
         """Accept no more reservations, in an account and below it."""
         self._apply(operations.Close(path, note))
+
+    def remark(self, path: Path, note: Note) -> None:
+        """Record that something was done about an account, elsewhere than in the books."""
+        self._apply(operations.Remark(path, note))
 
     def set_clock(self, note: Note) -> None:
         """Accept the machine's clock, though it is far from the time of the last line."""
@@ -112,6 +118,25 @@ class MemoryStore:
             return self._entry_of(operations.Reserve(request, begin))
         except UnitMismatch:  # another thread has fixed the unit meanwhile, perhaps by another word for the same
             return self._entry_of(operations.Reserve(in_books(self, request), begin))
+
+    def reserve_all(self, requests: Sequence[Request], *, begin: bool) -> list[Entry | ExpostError]:
+        """Reserve many worst cases, in order: the entry of each, or why there is none."""
+        made: list[Entry | ExpostError] = []
+        for request in requests:
+            try:
+                made.append(self.reserve(request, begin=begin))
+            except ExpostError as refused:
+                made.append(refused)
+        return made
+
+    def end_all(self, endings: Sequence[operations.Ending]) -> list[Entry]:
+        """Settle, forfeit or void many entries, in order."""
+        return [
+            self.settle(each.entry, each.part, each.output)
+            if isinstance(each, operations.Settle)
+            else self._entry_of(each)
+            for each in endings
+        ]
 
     def begin(self, entry: int) -> None:
         """Record that sampling starts: from then on the entry cannot be voided."""

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 _LARGEST = 2**62  # the largest count in a database, with room for one more limit or price
 
 
+def with_held(level: Balance, charge: Charge) -> Balance:
+    """The balance with something more reserved, whether it fits or not."""
+    counted = level.meters
+    if counted is not None:
+        counted = (*counted[:9], *(one + more for one, more in zip(counted[9:], charge.amounts, strict=True)))
+    return level._replace(reserved=level.reserved + charge.cost, meters=counted)
+
+
 def with_reserved(level: Balance, worst: Charge) -> Balance | None:
     """The balance after a worst case is reserved; None if it fits on no meter, or its δ does not fit.
 
@@ -74,7 +82,11 @@ def capacity_of(
         return meters.capacity(limit) if before is None else meters.raised(limit, before)
     allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
     if not allowed:
-        raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
+        raise InvalidValue(
+            f"{recorded} is not a capacity of the limit {limit}. If an expost before the first release recorded it, "
+            "which divided δ otherwise, nobody changed it, but it cannot be carried over: keep that expost for this "
+            "ledger, or begin a new one with at most what remains of its limit"
+        )
     return recorded
 
 

@@ -24,6 +24,8 @@ class Create(NamedTuple):
     """Other meters than the basic sum, if there are any."""
     capacity: Capacity | None = None
     """The limit on these meters, if it is known."""
+    drawn: str | None = None
+    """What tells the ledger from others of its name, at whatever address and hour: random, if it is durable."""
 
 
 class CreateAccount(NamedTuple):
@@ -32,6 +34,7 @@ class CreateAccount(NamedTuple):
     path: Path
     limit: Cost
     capacity: Capacity | None = None
+    note: Note | None = None
 
 
 class RaiseLimit(NamedTuple):
@@ -46,6 +49,13 @@ class RaiseLimit(NamedTuple):
 
 class Close(NamedTuple):
     """Accept no more reservations, in an account and below it."""
+
+    path: Path
+    note: Note
+
+
+class Remark(NamedTuple):
+    """Record that something was done about an account, elsewhere than in the books. Changes no balance."""
 
     path: Path
     note: Note
@@ -80,7 +90,9 @@ class Begin(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """Charge a part, and refund the rest. ``output`` is stored if the entry has a key; the trail has its ``digest``."""
+    """Charge a part, and refund the rest. ``output``, which is stored if the entry has a key, is the text of the output
+    and a nonce; the trail has its ``digest``.
+    """
 
     entry: int
     part: Part
@@ -101,13 +113,27 @@ class Void(NamedTuple):
 
 
 Operation: TypeAlias = (
-    Create | CreateAccount | RaiseLimit | Close | SetClock | DropOutputs | Reserve | Begin | Settle | Forfeit | Void
+    Create
+    | CreateAccount
+    | RaiseLimit
+    | Close
+    | Remark
+    | SetClock
+    | DropOutputs
+    | Reserve
+    | Begin
+    | Settle
+    | Forfeit
+    | Void
 )
+Ending: TypeAlias = Settle | Forfeit | Void
+"""What ends an entry."""
 EVENTS: dict[type, str] = {
     Create: "create",
     CreateAccount: "account",
     RaiseLimit: "raise",
     Close: "close",
+    Remark: "remark",
     SetClock: "clock",
     DropOutputs: "drop",
     Reserve: "reserve",

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
 
 
+CLOSED = "closed by charges of another kind"
+"""Of a meter on which nothing more fits, although what it counts is within its capacity."""
+
+
 class MeterReading(NamedTuple):
     """The reading of one meter of an account, in units of 10⁻¹².
 
@@ -40,7 +44,8 @@ class MeterReading(NamedTuple):
         if self.capacity is None:
             return f"{self.name}: none, because the limit is too small"
         used = decimal_text(self.spent + self.reserved, 12)
-        return f"{self.name}: {used} of {decimal_text(self.capacity, 12)}" + (", full" if self.is_full else "")
+        full = f", {'full' if self.spent + self.reserved > self.capacity else CLOSED}" if self.is_full else ""
+        return f"{self.name}: {used} of {decimal_text(self.capacity, 12)}{full}"
 
 
 def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,6 +18,7 @@ from expost.errors import (
 from expost.forks import here
 from expost.guarantee import Part
 from expost.ledger.entry import Entry, Request
+from expost.ledger.kept import Kept
 from expost.ledger.remedies import FORFEIT
 from expost.ledger.store import Store
 from expost.mechanism import Mechanism, Out, Release
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from expost.ledger.ledger import Ledger
 
 Found = TypeVar("Found")
+
+
+def origin_of(store: Store, entry: int) -> Hashable:
+    """Which entry of which books: the same for all who read it."""
+    return store.identity, entry
 
 
 class Reservation:
@@ -160,12 +166,14 @@ class MechanismReservation(Reservation):
     def publish(self, mechanism: Mechanism[Any, Out], output: Out) -> Release[Out]:
         """Settle the part of an output, and return its release."""
         self._refuse_forked("settle")
+        origin = origin_of(self._store, self.id)
         try:
             part = mechanism.part_of(output)
+            kept = output if self._entry.key is None else Kept.of(mechanism, output, origin)
         except BaseException as error:
             self.forfeit(error)
             raise
-        return Release(mechanism, output, self._settle(part, output))
+        return Release(mechanism, output, self._settle(part, kept), origin=origin)
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
         """Charge the worst case; in a forked process only add a note to the error."""

@@ -35,6 +35,7 @@ from expost.ledger.operations import (
     Forfeit,
     Operation,
     RaiseLimit,
+    Remark,
     Reserve,
     SetClock,
     Settle,
@@ -149,6 +150,10 @@ def _close(books: Books, operation: Close) -> Change:
     return Change(operation, operation.path, (*above, own._replace(closed=True)))
 
 
+def _remark(books: Books, operation: Remark) -> Change:
+    return Change(operation, operation.path, books.levels(operation.path))
+
+
 def _root(books: Books, operation: SetClock | DropOutputs) -> Change:
     return Change(operation, books.root, books.levels(books.root))
 
@@ -243,6 +248,7 @@ _RULES: dict[type, Callable[[Books, Any], Change | None]] = {
     CreateAccount: _create_account,
     RaiseLimit: _raise_limit,
     Close: _close,
+    Remark: _remark,
     SetClock: _root,
     DropOutputs: _root,
     Reserve: _reserve,

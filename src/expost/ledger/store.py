@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from expost.cost import Cost
+from expost.errors import ExpostError
 from expost.guarantee import Neighbours, Part
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.operations import Ending
 from expost.ledger.trail import Head, TrailLine
 
 if TYPE_CHECKING:
@@ -27,6 +29,10 @@ class Store(Protocol):
         """The URL and the ledger's name by which other processes find these books; None if in memory."""
 
     @property
+    def identity(self) -> Hashable:
+        """Which books these are: the same for all who read them."""
+
+    @property
     def unit(self) -> str | None:
         """Whose privacy is protected, once a guarantee has fixed it."""
 
@@ -42,7 +48,7 @@ class Store(Protocol):
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the books were opened, and whether they are read-only."""
 
-    def create_account(self, path: Path, limit: Cost) -> None:
+    def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
         """Create an account below an existing one. Its limit may be larger than its parent's."""
 
     def accounts(self, path: Path) -> tuple[str, ...]:
@@ -59,6 +65,12 @@ class Store(Protocol):
 
         Raises ``BudgetExceeded``, ``LedgerClosed``, ``AlreadyReserved``, ``NeighbourMismatch``, ``UnitMismatch``.
         """
+
+    def reserve_all(self, requests: Sequence[Request], *, begin: bool) -> list[Entry | ExpostError]:
+        """Reserve many worst cases, in order and in few transactions: the entry of each, or why there is none."""
+
+    def end_all(self, endings: Sequence[Ending]) -> list[Entry]:
+        """Settle, forfeit or void many entries, in order and in few transactions. An output is given as it is."""
 
     def begin(self, entry: int) -> None:
         """Record that sampling starts: output may leak from then on, and the entry cannot be voided."""
@@ -89,6 +101,9 @@ class Store(Protocol):
 
     def close(self, path: Path, note: Note) -> None:
         """Accept no more reservations, in an account and below it; open entries can still end."""
+
+    def remark(self, path: Path, note: Note) -> None:
+        """Record that something was done about an account, elsewhere than in the books."""
 
     def set_clock(self, note: Note) -> None:
         """Accept the machine's clock, though it is far from the time of the last line."""

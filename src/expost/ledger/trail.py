@@ -31,6 +31,7 @@ from expost.ledger.operations import (
     Forfeit,
     Operation,
     RaiseLimit,
+    Remark,
     Reserve,
     SetClock,
     Settle,
@@ -160,22 +161,27 @@ def body_of(change: rules.Change, *, claim: bool = False) -> str:
 
 
 def _create_body(operation: Create) -> str:
-    name, limit, neighbours, unit, meters, _ = operation
+    name, limit, neighbours, unit, meters, _, drawn = operation
     body: dict[str, Any] = {"limit": amount(limit), "name": name, "neighbours": neighbours, "unit": unit}
-    return canonical(body if meters is None else {**body, "accounting": meters.to_json()})
+    if meters is not None:
+        body["accounting"] = meters.to_json()
+    if drawn is not None:
+        body["drawn"] = drawn
+    return canonical(body)
 
 
 def _governing_body(change: rules.Change) -> str:
     operation, account = change.operation, "/".join(change.path)
     body: dict[str, Any] = {}
-    if isinstance(operation, CreateAccount | RaiseLimit | Close):
+    if isinstance(operation, CreateAccount | RaiseLimit | Close | Remark):
         body["account"] = account
     if isinstance(operation, CreateAccount | RaiseLimit):
         body["limit"] = amount(change.levels[-1].limit)
     if isinstance(operation, DropOutputs):
         body["upto"] = operation.upto
-    if isinstance(operation, RaiseLimit | Close | SetClock | DropOutputs):
-        body.update(by=operation.note.by, reason=operation.note.reason)
+    note: Note | None = getattr(operation, "note", None)
+    if note is not None:
+        body.update(by=note.by, reason=note.reason)
     return canonical(body)
 
 
@@ -231,15 +237,19 @@ def operation_of(event: TrailLine, guarantees: Guarantees) -> Operation:
         return made
     if kind == "create":
         meters = _meters(body)
-        return Create(body["name"], cost_of(body["limit"]), body["neighbours"], body["unit"], meters, _capacity(event))
+        named = body["name"], cost_of(body["limit"]), body["neighbours"], body["unit"]
+        return Create(*named, meters, _capacity(event), body.get("drawn"))
     if kind == "account":
-        return CreateAccount(_path(body), cost_of(body["limit"]), _capacity(event))
+        by = Note(body["by"], body["reason"]) if "by" in body else None
+        return CreateAccount(_path(body), cost_of(body["limit"]), _capacity(event), by)
     note = Note(body["by"], body["reason"])
     if kind == "raise":
         limit = cost_of(body["limit"])
         return RaiseLimit(_path(body), limit, limit, note, _capacity(event))
     if kind == "close":
         return Close(_path(body), note)
+    if kind == "remark":
+        return Remark(_path(body), note)
     return SetClock(note) if kind == "clock" else DropOutputs(body["upto"], note)
 
 

@@ -77,7 +77,7 @@ class _Copying(Replay):
 
     def _create(self, event: TrailLine) -> None:
         assert self.about is not None
-        name, _, neighbours, unit, meters, _ = self.about
+        name, _, neighbours, unit, meters, _, _ = self.about
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
             raise AlreadyExists("ledger", name)
         self._run(

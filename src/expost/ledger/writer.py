@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Lock, RLock, Thread, current_thread
 from typing import Any
@@ -187,13 +187,34 @@ class Writer:
 
     def submit(self, ledger: int, step: Step) -> Entry | int | None:
         """The outcome of a step, once it is on disk. Raises if the step is not allowed."""
-        if sys.is_finalizing():
-            raise LedgerUnavailable("the process is ending: what it has reserved will be charged at its worst case")
+        _refuse_ending()
         outcomes = self._writer.at_once(ledger, step)
         outcome = outcomes[0] if outcomes else self._wait(self._ticket(ledger, step))
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
+
+    def submit_all(self, ledger: int, steps: Sequence[Step]) -> list[Outcome]:
+        """The outcomes of steps, once all are on disk, in order: in as few commits as there can be.
+
+        A step that is not allowed has its error as outcome. Raises if some could not be committed; others may be then.
+        """
+        _refuse_ending()
+        tickets = [self._ticket(ledger, step) for step in steps]
+        self._writer.start()
+        try:
+            for ticket in tickets:
+                self._writer.waiting.put(ticket)
+            for ticket in tickets:
+                self._await(ticket)
+        except BaseException:
+            for ticket in tickets:
+                ticket.take()  # if nobody has claimed it yet, nobody will
+            raise
+        lost = next((ticket.error for ticket in tickets if ticket.error is not None), None)
+        if lost is not None:
+            raise lost
+        return [ticket.outcome for ticket in tickets]
 
     def _wait(self, ticket: _Ticket) -> Outcome:
         self._writer.start()
@@ -217,6 +238,11 @@ class Writer:
                 "recorded: try again"
             )
         ticket.done.acquire()
+
+
+def _refuse_ending() -> None:
+    if sys.is_finalizing():
+        raise LedgerUnavailable("the process is ending: what it has reserved will be charged at its worst case")
 
 
 def _again(error: BaseException) -> BaseException:

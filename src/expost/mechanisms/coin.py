@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,9 +12,11 @@ from typing import Any
 from expost.checks import as_probability, as_whole, check_fields, requested_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Drawn, Estimate
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.noise import NoiseSource, bernoulli, discrete_laplace
+from expost.noise.sums import LaplaceSteps, Term
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +69,18 @@ class Coin(Mechanism[int, int | Withheld]):
         """A noisy answer, or nothing."""
         if not bernoulli(noise, exact(self.heads, "heads")):
             return WITHHELD
-        return int(data) + discrete_laplace(noise, Cost.within(self.epsilon).exact_epsilon / self.sensitivity)
+        return int(data) + discrete_laplace(noise, self._rate)
+
+    @property
+    def _rate(self) -> Fraction:
+        return Cost.within(self.epsilon).exact_epsilon / self.sensitivity
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The integer with its error: whether it is published does not depend on its noise."""
+        return Estimate.of(output, Drawn((origin, 0), law=self._law))
+
+    def _law(self) -> Term:
+        return Term(Fraction(1), LaplaceSteps(self._rate))
 
     def part_of(self, output: int | Withheld) -> Part:
         """Whether it answered."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, isqrt
+from math import isqrt
 
-from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for, normal_quantile
+from expost.accounting.normal import epsilon_of_zcdp, normal_noise_for
 from expost.accounting.renyi import Prices, normal_noise, zcdp
 from expost.checks import check_fields, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Number, exact
 from expost.guarantee import Guarantee, Neighbours
 from expost.mechanisms.additive import Additive
-from expost.mechanisms.numbers import GridNoise, NoiseLaw, Shape, root_above
+from expost.mechanisms.numbers import GridNoise, NoiseLaw, Shape
 from expost.noise import discrete_gaussian, rounded_gaussian, vector
 from expost.noise.grid import Grid
+from expost.noise.sums import GaussianSteps, RoundedGaussianSteps, StepLaw
 
 ROUNDED_NORMAL = NoiseLaw(rounded_gaussian, vector.rounded_gaussian)
 
@@ -24,12 +25,8 @@ class RoundedNormal(Additive):
 
     _law = ROUNDED_NORMAL
 
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """|X| > t means that the normal number was at least t + ½ away from 0.
-
-        Proof: lem-gaussian-error
-        """
-        return max(ceil(normal_reach(parameter, miss) - Fraction(1, 2)), 0)
+    def _steps(self, parameter: Fraction) -> StepLaw:
+        return RoundedGaussianSteps(parameter)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,17 +164,20 @@ class DiscreteGaussian(Concentrated):
         """
         return Prices.uniform(zcdp(order, self.rho))
 
+    def concentrated_prices(self) -> Prices:
+        """2ρ.
+
+        Proof: lem-renyi-normal
+        """
+        return Prices.uniform(2 * exact(self.rho, "ρ"))
+
     def _calibrate(self, shape: Shape) -> tuple[Grid, Fraction]:
         rho = exact(self.rho, "ρ")
         grid, sensitivity = l2_on_grid(self, shape, 1 / (1 + rho))
         return grid, sensitivity**2 / (2 * rho)
 
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """|X| > t is at most as likely as a normal number at least t away from 0.
-
-        Proof: lem-gaussian-error
-        """
-        return ceil(normal_reach(parameter, miss))
+    def _steps(self, parameter: Fraction) -> StepLaw:
+        return GaussianSteps(parameter)
 
 
 def l2_on_grid(noise: GridNoise, shape: Shape, finest: Fraction) -> tuple[Grid, Fraction]:
@@ -185,8 +185,3 @@ def l2_on_grid(noise: GridNoise, shape: Shape, finest: Fraction) -> tuple[Grid, 
     sensitivity = exact(noise.sensitivity, "sensitivity")
     grid = noise.grid_for(shape, sensitivity * finest / (isqrt(shape.size) + 1))
     return grid, grid.l2(sensitivity, shape.size) if shape.floats else whole_sensitivity(noise.sensitivity)
-
-
-def normal_reach(variance: Fraction, miss: Fraction) -> Fraction:
-    """A bound that a normal number of this variance passes with probability at most ``miss``."""
-    return Fraction(normal_quantile(miss)) * root_above(variance)

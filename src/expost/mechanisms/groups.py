@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from expost.errors import InvalidValue
+from expost.estimates import Estimates, frames_together
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Part, costliest
-from expost.mechanism import Mechanism
+from expost.mechanism import Mechanism, Withheld, read_by, rows_by
 from expost.mentions import brief
 from expost.noise import NoiseSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByGroup(Mechanism[Mapping[Any, Any], dict[Any, Any]]):
+class ByGroup(Mechanism[Mapping[Any, Any], Any]):
     """A mechanism for each of several disjoint groups, in one charge: that of the costliest (parallel composition).
 
     The data is a mapping from every group to its data, an empty array for a group without records. The output is
@@ -77,6 +79,24 @@ class ByGroup(Mechanism[Mapping[Any, Any], dict[Any, Any]]):
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, Any]:
         """An answer for each group, with noise of its own."""
         return {group: self.mechanism.sample(data[group], noise) for group in self.groups}
+
+    @property
+    def what(self) -> str:
+        """What the numbers of each group are."""
+        return self.mechanism.what
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """Numbers by their group; a dictionary of what is more than a number."""
+        read = {group: read_by(self.mechanism, output[group], (origin, group)) for group in self.groups}
+        if not all(isinstance(each, int | float | Withheld) for each in read.values()):
+            return read
+        return Estimates.by_key(("group",), self.groups, self.what, list(read.values()).__getitem__)
+
+    def frame_of(self, answer: Any) -> Frame:
+        """The rows of each group."""
+        if isinstance(answer, Estimates):
+            return answer.frame
+        return frames_together("group", {group: rows_by(self.mechanism, answer[group]) for group in self.groups})
 
     def describe(self, output: Any) -> str:
         """The answer of each group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 from expost.checks import as_confidence, as_whole, check_fields, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimates import EstimateArray
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.numbers import shape_of, within_reach
 from expost.noise import NoiseSource, bernoulli_exp, vector
+from expost.noise.sums import LaplaceSteps
 
 _MOST = 10_000  # cells: the time of a draw grows like their number to the power of 1.5
 _AT_ONCE = 2**14  # numbers drawn at once
@@ -96,7 +98,27 @@ class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
 
         Proof: lem-histogram-error
         """
-        return laplace_reach(self._rate, (1 - as_confidence(confidence)) / self.cells)
+        return LaplaceSteps(self._rate).reach((1 - as_confidence(confidence)) / self.cells)
+
+    @property
+    def what(self) -> str:
+        """Counts."""
+        return "records"
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """An array of counts with their errors, whose rows are called by their edges.
+
+        The noise of all counts adds up to zero, so that it is not independent: each has a bound of its own.
+        """
+        cells = tuple(pairwise(self.edges))
+        return EstimateArray.of(output, origin, bound=self._reach, what=self.what, names=("from", "to"), keys=cells)
+
+    def _reach(self, miss: Fraction) -> int:
+        """How far off one count is.
+
+        Proof: lem-histogram-error
+        """
+        return LaplaceSteps(self._rate).reach(miss)
 
     def describe(self, output: Any) -> str:
         """How many counts, and how far off they may be."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,13 +19,17 @@ from expost.accounting.stopping import optimal_delta
 from expost.checks import check_fields, common_unit, whole_sensitivity
 from expost.cost import EPSILON_UNITS, Cost, Number, exact
 from expost.errors import InteractionClosed, InvalidValue
+from expost.estimate import Estimate
+from expost.estimates import EstimateArray, frame_by_key, without_errors
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Neighbours, Part, as_neighbours
-from expost.mechanism import Interaction, Mechanism, fixed
+from expost.mechanism import Interaction, Mechanism, fixed, read_by
 from expost.mechanisms.gaussian import ROUNDED_NORMAL, l2_on_grid
 from expost.mechanisms.numbers import GridNoise, NoiseLaw, Shape
 from expost.noise import NoiseSource, vector
 from expost.noise.grid import Grid
 
+_STOPPED = "its steps may have ended because of what came out, which errors do not take into account"
 Rule = Callable[[tuple[Any, ...]], bool]
 """Whether to stop, from the outputs released so far. It must look at nothing else that is private."""
 
@@ -192,6 +196,15 @@ class Iterative(Mechanism[Any, tuple[Any, ...]]):
         """An interaction driven from outside: iterate over its steps."""
         return IterativeInteraction(self, noise)
 
+    def answer_of(self, output: tuple[Any, ...], origin: Hashable) -> Any:
+        """What each step gave, without errors: those of steps that one stopped at may be others."""
+        numbered = enumerate(zip(output, self.steps, strict=False), 1)
+        return tuple(_read(one, step, (origin, number)) for number, (one, step) in numbered)
+
+    def frame_of(self, answer: Any) -> Frame:
+        """The rows of each step."""
+        return frame_by_key("step", dict(enumerate(answer, 1)), self)
+
     def describe(self, output: tuple[Any, ...]) -> str:
         """How far it went."""
         return f"{len(output)} of at most {len(self.steps)} steps"
@@ -341,6 +354,15 @@ class LaplaceStepNoise(NormalStepNoise):
         grid = self.grid_for(shape, sensitivity * min(multiplier, Fraction(1)))
         moved = Fraction(grid.l1(sensitivity, 1)) if shape.floats else whole_sensitivity(self.sensitivity)
         return grid, 1 / (multiplier * moved)
+
+
+def _read(output: Any, step: Any, origin: Hashable) -> Any:
+    """What a step gave, as people read it."""
+    if isinstance(step, Mechanism):
+        return without_errors(read_by(step, output, origin), _STOPPED)
+    if isinstance(output, np.ndarray):
+        return EstimateArray.of(output, origin, why=_STOPPED)
+    return Estimate.unknown(output, _STOPPED)
 
 
 def _rate(step: Any) -> Fraction:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import ceil, floor
+from math import floor
 
-from expost import bracket
 from expost.accounting.renyi import Prices, laplace_noise
 from expost.checks import check_fields, whole_sensitivity
 from expost.cost import Number, exact
@@ -15,8 +13,8 @@ from expost.guarantee import Neighbours
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import NoiseLaw, Shape
 from expost.noise import discrete_laplace, vector
-from expost.noise.fixed import exp_minus
 from expost.noise.grid import Grid
+from expost.noise.sums import LaplaceSteps, StepLaw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +57,11 @@ class Laplace(Additive):
         check_fields(self, "epsilon")
         super().__post_init__()
 
+    @property
+    def rate(self) -> Fraction:
+        """Of the noise of a whole number."""
+        return self._calibrate(Shape(floats=False, dimensions=None))[1]
+
     def renyi_prices(self, order: Number) -> Prices:
         """Of the noise's own law, for whichever kind of data it has the least steps.
 
@@ -75,16 +78,5 @@ class Laplace(Additive):
             return grid, epsilon / grid.l1(sensitivity, shape.size)
         return grid, epsilon / floor(whole_sensitivity(self.sensitivity))
 
-    def _reach(self, parameter: Fraction, miss: Fraction) -> int:
-        """|X| > t has probability 2·e^−(rate·(t+1))/(1 + e^−rate).
-
-        Proof: lem-laplace-error
-        """
-        return laplace_reach(parameter, miss)
-
-
-@lru_cache(maxsize=256)
-def laplace_reach(rate: Fraction, miss: Fraction) -> int:
-    """A number of steps that discrete Laplace noise exceeds with probability at most ``miss``."""
-    odds = 2 / (miss * (1 + Fraction(exp_minus(rate, 128)[0], 2**128)))
-    return max(ceil(bracket.log(odds).upper / rate) - 1, 0)
+    def _steps(self, parameter: Fraction) -> StepLaw:
+        return LaplaceSteps(parameter)

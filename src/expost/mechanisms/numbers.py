@@ -47,11 +47,25 @@ def shape_of(data: Any) -> Shape:
     dtype = getattr(data, "dtype", None)
     if not isinstance(dtype, np.dtype):
         raise InvalidValue(
-            f"numeric data is an int, a float or a numpy array, got {type(data).__name__}: try np.asarray(…)"
+            f"numeric data is an int, a float or a numpy array, got {type(data).__name__}: {_instead_of(data)}"
         )
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InvalidValue(f"numeric data has whole numbers or floats of at most 64 bits, got dtype {dtype}")
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
+
+
+def _instead_of(data: Any) -> str:
+    """What to do about data that is no array."""
+    if data is None:
+        return "on= is missing: say what to run it on, as in ledger.run(mechanism, on=ages)"
+    if isinstance(data, str):
+        return "read a file with xp.read(…) and ask its table, as in ledger.run(table.mean(…), epsilon=0.1)"
+    if hasattr(data, "columns"):
+        return (
+            "pass one of its columns as an array, as in on=frame['cost'].to_numpy(); or read it with xp.read(…), which "
+            "asks whom rows are about, and ask the table"
+        )
+    return "try np.asarray(…)"
 
 
 class OwnedArray(np.ndarray[Any, np.dtype[Any]], PrivateData):

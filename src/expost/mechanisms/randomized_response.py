@@ -109,6 +109,11 @@ class RandomizedResponse(FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
         spread = float((1 + (self.choices - 1) * lie) / (1 - lie))
         return _sampling_error(confidence, n, self.choices) * spread
 
+    @property
+    def what(self) -> str:
+        """Answers, each of which may be a lie."""
+        return "answer"
+
     def describe(self, output: Any) -> str:
         """How many answers there are."""
         shape = getattr(output, "shape", None)

@@ -94,6 +94,11 @@ class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
         steps = max(ceil(bracket.log((n - 1) / miss).upper / rate) - 1, 0) if n > 1 else 0
         return grid.value(steps + 1) if floats else steps
 
+    @property
+    def what(self) -> str:
+        """An index."""
+        return "candidate"
+
     def describe(self, output: int) -> str:
         """Which candidate was chosen."""
         return f"candidate {output}"

@@ -17,6 +17,7 @@ from expost import bracket
 from expost.checks import as_whole, check_fields
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.numbers import whole_numbers
@@ -139,9 +140,24 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
         heights[-1] = min(int(heights[-1]) + self.margin, 2 * FARTHEST)
         return labels[: self._candidates], heights
 
+    def frame_of(self, answer: Any) -> Frame:
+        """A row for each label, the most frequent first; labels of several parts have a column for each."""
+        sizes = {len(label) if isinstance(label, tuple) else 0 for label in answer}
+        if sizes == {0} or len(sizes) != 1:
+            return Frame(("rank", "label"), tuple(enumerate(_of_one_kind(answer), 1)))
+        names = (f"label {part}" for part in range(1, sizes.pop() + 1))
+        return Frame(("rank", *names), tuple((rank, *label) for rank, label in enumerate(answer, 1)))
+
     def describe(self, output: tuple[Any, ...]) -> str:
         """How many were found."""
         return f"{len(output)} of at most {self.k} labels"
+
+
+def _of_one_kind(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The labels; as text, if they are of several kinds, which no column of a library takes."""
+    if len({type(label) for label in labels}) < 2:
+        return labels
+    return tuple(", ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels)
 
 
 def _arrays(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:

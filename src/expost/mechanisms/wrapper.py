@@ -35,6 +35,10 @@ class Wrapper(Mechanism[In, Out]):
         """Those of the inner mechanism."""
         return self.inner.gaussian_prices()
 
+    def concentrated_prices(self) -> Prices | None:
+        """Those of the inner mechanism."""
+        return self.inner.concentrated_prices()
+
     def check(self, data: Any) -> None:
         """Refuse what the inner mechanism refuses."""
         self.inner.check(data)

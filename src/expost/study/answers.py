@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-
 from expost.errors import ExpostError
-from expost.frame import ABOVE, csv_text
+from expost.frame import Frame, csv_text, plain
 from expost.ledger import Entry, Ledger
 from expost.ledger.entry import Used
-from expost.mechanism import WITHHELD
-from expost.mechanisms import AboveMask
 from expost.study.key import ledger_key, parts_of
 from expost.study.model import Study
+from expost.study.shown import NumberLine, key_text, named, number_lines, words_of
 
 NOT_KEPT = "not kept"
 """In place of an output that was dropped from the ledger."""
@@ -36,10 +33,22 @@ class PublishedAnswer:
     """Of the data, if a study asked."""
     current: bool | None
     """Whether the study asks this question as it is now; None if no study was given."""
-    value: Any
-    """In plain JSON."""
+    frame: Frame | None
+    """Its rows, as its release had them; None if its output was dropped from the ledger."""
     charged: Used
     """Noise that takes no δ has no ε, but a ρ, or a Rényi price."""
+
+    @property
+    def text(self) -> str:
+        """In words, on one line."""
+        return NOT_KEPT if self.frame is None else words_of(self.frame)
+
+    @property
+    def lines(self) -> list[NumberLine]:
+        """A line for each of its numbers, and for what is there instead of one."""
+        if self.frame is None:
+            return [NumberLine("", {}, None, note=NOT_KEPT)]
+        return number_lines(self.frame) or [NumberLine("", {}, None, note="none")]
 
 
 def published(ledger: Ledger, study: Study | None = None) -> list[PublishedAnswer]:
@@ -53,63 +62,57 @@ def _published(ledger: Ledger, entry: Entry, asked: set[str] | None) -> Publishe
     _, charged, _ = entry.used
     assert charged is not None
     parts = parts_of(entry.key)
+    question = entry.key if parts is None else parts.question
+    frame = _frame(ledger, entry.key)
     return PublishedAnswer(
         entry.id,
         entry.when,
         entry.account,
-        entry.key if parts is None else parts.question,
+        question,
         entry.what,
         "" if parts is None else parts.version,
         None if asked is None else parts is not None and parts.first_attempt in asked,
-        _value(ledger, entry.key),
+        None if frame is None else named(frame, question if parts is None else parts.name),
         charged,
     )
 
 
-def _value(ledger: Ledger, key: str) -> Any:
+def _frame(ledger: Ledger, key: str) -> Frame | None:
     try:
-        return plain(ledger.output(key))
+        return ledger.frame(key)
     except ExpostError:
-        return NOT_KEPT
+        return None
 
 
-def plain(value: Any) -> Any:
-    """A published value in JSON's terms."""
-    if value is WITHHELD:
-        return "withheld"
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, AboveMask):
-        columns = value.frame.to_dict()
-        return {name: columns[name] for name in (ABOVE, "gap")} if "gap" in columns else columns[ABOVE]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+_ABOUT = ("entry", "when", "account", "question", "label", "version", "current")
+_NUMBER = ("value", "low", "high", "error")
+_PAID = ("epsilon", "delta", "rho")
 
 
 def as_rows(answers: Iterable[PublishedAnswer]) -> list[dict[str, Any]]:
-    """Answers as rows for other programs."""
-    rows = [{**vars(answer), "when": answer.when.isoformat(), **_paid(answer.charged)} for answer in answers]
-    for row in rows:
-        del row["charged"]
-    return rows
+    """A row for each number, for other programs; the columns of keys apart."""
+    return [_row(answer, line) for answer in answers for line in answer.lines]
+
+
+def _row(answer: PublishedAnswer, line: NumberLine) -> dict[str, Any]:
+    about = {name: getattr(answer, name) for name in _ABOUT} | {"when": answer.when.isoformat()}
+    number = {name: plain(getattr(line, name)) for name in _NUMBER}
+    return {**about, "what": line.what, "keys": line.keys, **number, "note": line.note, **_paid(answer.charged)}
 
 
 def _paid(charged: Used) -> dict[str, Any]:
-    """ε, unless it is noise that has none, δ, and its ρ."""
+    """ε, unless it is noise that has none, δ, and its ρ: of the whole answer, once for all of its numbers."""
     cost = charged.cost.to_json()
     return {**cost, "epsilon": None, "rho": charged.rho_text} if charged.is_noise else {**cost, "rho": None}
 
 
 def as_csv(answers: Iterable[PublishedAnswer]) -> str:
-    """Answers as CSV; a value is JSON in its field, and a number is itself."""
-    rows = as_rows(answers)
-    names = ["entry", "when", "account", "question", "label", "version", "current", "value", "epsilon", "delta", "rho"]
-    valued = ({**row, "value": json.dumps(row["value"], ensure_ascii=False)} for row in rows)
-    return csv_text([names, *([row[name] for name in names] for row in valued)])
+    """A line for each number. Questions have different keys: here they are one column, of values side by side."""
+    names = [*_ABOUT, "what", "key", *_NUMBER, "note", *_PAID]
+    rows = ({**row, "key": key_text([*row["keys"].values()])} for row in as_rows(answers))
+    return csv_text([names, *([_cell(row[name]) for name in names] for row in rows)])
+
+
+def _cell(value: Any) -> Any:
+    """A list, as in models, is JSON in its cell."""
+    return json.dumps(value, ensure_ascii=False, default=list) if isinstance(value, list | tuple) else value

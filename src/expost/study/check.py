@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from expost.cost import Cost
 from expost.data import Column, PrivateTable
-from expost.data.questions import MayLackUnits
+from expost.data.questions import MayLackUnits, TableMechanism
 from expost.errors import InvalidValue
 from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism
@@ -26,6 +26,10 @@ LineProblem = tuple[int | None, str]
 """A line of the study, and what is wrong there."""
 
 
+def _go_on() -> None:
+    """However long it takes."""
+
+
 class TooLittle(Exception):
     """The settings of a question are right, but its ε or δ is too small."""
 
@@ -33,8 +37,12 @@ class TooLittle(Exception):
 class Questions:
     """The questions of a study, for a table of ``size`` units; None if that is private, or was not looked at."""
 
-    def __init__(self, study: Study, table: PrivateTable, size: int | None, budget: Imagined) -> None:
+    def __init__(
+        self, study: Study, table: PrivateTable, size: int | None, budget: Imagined, go_on: Callable[[], None] = _go_on
+    ) -> None:
         self.study, self.table, self._known = study, table, size
+        self._go_on = go_on
+        """Raises if pricing has taken too long; it is asked before each price and mechanism."""
         self.meters = None if budget.basic_alone else budget.meters
         self.size = 0 if table.neighbours != "substitute" else NOMINAL_SIZE if size is None else size
         self._built: dict[tuple[object, ...], Built] = {}
@@ -53,6 +61,7 @@ class Questions:
         Where parts of one answer differ in cost, a share of what remains may have no room on a meter whose price of
         the costliest part is above that of an answer with one part: then it is the most that has room.
         """
+        self._go_on()
         limit, remaining = self.study.limit, budget.remaining
         cost = question.asks(limit, remaining)
         if budget.meters is None or question.amount.of != "remaining" or not cost.epsilon_units:
@@ -95,13 +104,16 @@ class Questions:
 
     def _once(self, asked: Asked) -> Built:
         kind = KINDS[asked.question.kind]
-        key = (asked.question.name, asked.epsilon, asked.delta, asked.replayed, *kind.facts(asked))
+        key = (asked.question.name, asked.epsilon, asked.delta, asked.replayed, *kind.made_from(asked).items())
         if key not in self._built:
+            self._go_on()
             on = asked.columns if kind.reads else None
             mechanism = kind.mechanism(asked)
             if on is not None and self._known is not None:
                 shape = (self._known,) if len(on.values) == 1 else (self._known, len(on.values))
                 mechanism.check(np.broadcast_to(np.float64(0), shape))
+            if isinstance(mechanism, TableMechanism):
+                mechanism.check_noise()
             if isinstance(mechanism, MayLackUnits) and self._known:
                 mechanism.require(self._known)
             self._built[key] = mechanism, on

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisySearched, NoisyUntil
+from expost.frame import number_text
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys
-from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind
 from expost.study.kinds.lost import known_loss
 from expost.study.model import Privacy, Question
 
@@ -121,7 +122,7 @@ def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
 def _added(mechanism: Noisy[Any]) -> str:
     """The noise of a count, a sum or a histogram."""
     if not isinstance(mechanism.noise, Laplace):
-        return "normal"
+        return "Gaussian"
     unit = mechanism.question.distance(2**20) / 2**20
     scale = float(mechanism.noise.sensitivity) / float(mechanism.noise.epsilon) * unit
     return f"Laplace, scale {number_text(scale)}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
+from expost.checks import share_of
 from expost.data.encodings import ENCODINGS
 
 KeyType = Literal[
@@ -53,13 +52,6 @@ def _epsilon(value: Any) -> bool:
 
 def _percent(value: Any) -> bool:
     return isinstance(value, str) and share_of(value) is not None
-
-
-def share_of(text: str) -> Fraction | None:
-    """The share that a text such as "2 %" is; None if it is not such a text."""
-    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", text)
-    share = Fraction(found[1]) / 100 if found else Fraction(0)
-    return share if 0 < share < 1 else None
 
 
 HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {

@@ -1,14 +1,14 @@
 """A question's key in the ledger: written here, and read here.
 
-A key is ``name #attempt digest v=version n=… fact=…``. The digest says what is asked of which data with how much ε, and
-the version is what the study states of the data. What is known only at a run follows: the public number of units, and
-what earlier answers make of the mechanism. So the same question about the same data is never sampled twice, and nothing
-else takes its answer. Nothing in a key is made from the contents or the size of a file.
+A key is ``name #attempt digest v=version n=… after=digest``. The first digest says what is asked of which data with how
+much ε, and the version is what the study states of the data. What is known only at a run follows: the public number of
+units, and the keys of the earlier answers that the mechanism is made from. Keys name those answers and show nothing of
+them (Proof: lem-following): they are in the audit trail. So the same question about the same data is never sampled
+twice, and nothing else takes its answer. Nothing in a key is made from the contents or the size of a file.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.ledger import Entry, Ledger
 from expost.study.kinds import KINDS
@@ -24,8 +25,8 @@ from expost.study.model import Question, Study
 LOST = "it was interrupted while it was sampled, so its worst case was charged; under a new name it can be asked again"
 VALUES = ": values"
 """The second step of a question that has two."""
-_UNITS = " n="
-_KEY = re.compile(rf"([\w-]+)({re.escape(VALUES)})? #(\d+) ([0-9a-f]{{16}}) v=(\S*)")
+_KEY = re.compile(rf"([\w-]+)({re.escape(VALUES)})? #(\d+) ([0-9a-f]{{64}}) v=(\S*)")
+_UNITS = re.compile(r" n=(\d+)(?: |$)")
 
 
 def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "") -> str:
@@ -46,13 +47,13 @@ def ledger_key(study: Study, question: Question, attempt: int = 1, step: str = "
     leans_on = [ledger_key(study, earlier) for earlier in study.questions if earlier.name in named]
     own = [study.job] if study.job else []
     text = json.dumps([about, whose, asked, leans_on, study.ledger.account, *own], sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{question.name}{step} #{attempt} {digest} v={quote(data.version, safe='')}"
+    return f"{question.name}{step} #{attempt} {sha256(text)} v={quote(data.version, safe='')}"
 
 
-def key_at_run(known: str, size: int, facts: Sequence[str]) -> str:
-    """A key with what is known only at a run."""
-    return " ".join((f"{known}{_UNITS}{size}" if size else known, *facts))
+def key_at_run(known: str, size: int, after: Sequence[str]) -> str:
+    """A key with what is known only at a run: the number of units, and the keys of answers that it is made from."""
+    units = f" n={size}" if size else ""
+    return known + units + (f" after={sha256(canonical(list(after)))}" if after else "")
 
 
 class KeyParts(NamedTuple):
@@ -86,9 +87,9 @@ def parts_of(key: str) -> KeyParts | None:
 
 def read_key(key: str) -> tuple[str, int | None]:
     """What was known of a key before its run, and the number of units, if that is public."""
-    known, _, rest = key.partition(_UNITS)
-    size = rest.partition(" ")[0]
-    return known, int(size) if size.isdecimal() else None
+    found = _KEY.match(key)
+    units = None if found is None else _UNITS.match(key, found.end())
+    return key if found is None else found[0], None if units is None else int(units[1])
 
 
 def _used(study: Study, question: Question) -> tuple[dict[str, str], dict[str, str]]:

@@ -7,9 +7,10 @@ from collections import Counter
 
 Place = tuple[str | int, ...]
 
-_HEADER = re.compile(r"""^\s*(\[\[?)\s*([\w."'\- ]+?)\s*\]\]?\s*(#.*)?$""")
+_HEADER = re.compile(r"""^\s*+(\[\[?)([\w."'\- \t]++)\]\]?\s*+(#.*)?$""")
 _KEY = re.compile(r"""^\s*([\w\-]+|"[^"]*"|'[^']*')\s*(?:\.[^=]*)?=""")
-_STRINGS = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
+_STRINGS = re.compile(r'"(?:\\.|[^"\\])*+"?|\'[^\']*+\'?|#.*')
+"""Nothing here is looked at twice: a text can be as long as a request."""
 
 
 def line_index(text: str) -> dict[Place, int]:
@@ -24,7 +25,7 @@ def line_index(text: str) -> dict[Place, int]:
             continue
         header = _HEADER.match(line) if depth == 0 else None
         if header:
-            name = header[2].strip("\"'")
+            name = header[2].strip().strip("\"'")
             table = (name, seen[name]) if header[1] == "[[" else tuple(part.strip("\"' ") for part in name.split("."))
             seen[name] += header[1] == "[["
             index.setdefault(table, number)

@@ -24,6 +24,14 @@ _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
 _SHOWN_ADDRESSES = "sqlite:///books.db, postgresql://host/database or memory:"
 _CSV = (".csv", ".tsv", ".txt")
+_MOST_PARTS = 20
+_MOST_HINTS = 10
+"""Unknown keys of one table that are named: to find what was meant takes time."""
+_STRINGS = re.compile(
+    r"""'''.*?(?:'''|\Z)|\"{3}(?:\\.|[^\\])*?(?:\"{3}|\Z)|'[^'\n]*+'?|"(?:[^"\\\n]|\\.)*+"?|\#[^\n]*+""", re.DOTALL
+)
+"""Strings and comments of TOML. One that does not end reaches as far as it can: it is not looked at again."""
+_NO_KEY = re.compile(r"[^\w.\- \t]+")
 _Given = Mapping[str, Any]
 
 
@@ -50,6 +58,8 @@ def file_text(path: Path) -> str:
 
 def toml_of(text: str, path: Path) -> dict[str, Any]:
     """A text as TOML. Raises ``InvalidStudy`` with the line."""
+    if _parts(text) > _MOST_PARTS:  # they would be read in a time that grows with their square
+        raise InvalidStudy(str(path), ((None, f"a key has at most {_MOST_PARTS} parts with dots between them"),))
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -61,6 +71,11 @@ def toml_of(text: str, path: Path) -> dict[str, Any]:
         raise InvalidStudy(str(path), ((line, f"this is not TOML: {error}{remedy}"),)) from None
     except ValueError:  # Python reads whole numbers of at most 4,300 digits
         raise InvalidStudy(str(path), ((None, "a number has thousands of digits: write fewer"),)) from None
+
+
+def _parts(text: str) -> int:
+    """The most parts that a key has, or more where a line is not TOML."""
+    return 1 + max(piece.count(".") for piece in _NO_KEY.split(_STRINGS.sub("s", text)))
 
 
 class StudyReader:
@@ -129,9 +144,11 @@ class StudyReader:
     def unknown(self, given: _Given, keys: Iterable[Key], place: Place, where: str) -> None:
         """Refuse keys that are not among these."""
         names = [key.name for key in keys]
-        for name in given:
-            if name not in names:
-                self.problem((*place, name), f"{where}unknown key {name!r}: {_hint(name, sorted(names))}")
+        unknown = [name for name in given if name not in names]
+        for name in unknown[:_MOST_HINTS]:
+            self.problem((*place, name), f"{where}unknown key {brief(name)}: {_hint(name, sorted(names))}")
+        if len(unknown) > _MOST_HINTS:
+            self.problem(place, f"{where}{len(unknown) - _MOST_HINTS} more unknown keys")
 
     def table(self, given: Any, keys: tuple[Key, ...], place: Place, where: str) -> bool:
         """Check a table against its keys: unknown, missing and wrong ones."""

@@ -44,6 +44,8 @@ class PlanLine:
     why: str
     accuracy: Accuracy | NoBar | None = None
     """What can be expected of its answer, with what remains at worst; None if it is stored, or cannot be asked."""
+    needs_refunds: bool = False
+    """Whether it fits only if questions before it cost less than their worst."""
 
     @property
     def expected(self) -> str:
@@ -79,6 +81,10 @@ class Plan:
         What will remain at worst.
     best
         What will remain at best.
+    held
+        What all questions that fit for sure cost at worst, together.
+    attempts
+        How often something may be asked, repetitions included.
     takes
         What the questions take of the limit under each accounting, while the ledger does not exist and one can choose.
     """
@@ -88,6 +94,8 @@ class Plan:
     before: Cost
     worst: Cost
     best: Cost
+    held: Charge
+    attempts: int
     takes: Mapping[str, Share] = field(default_factory=dict)
 
     @property
@@ -148,7 +156,8 @@ def _plan(walk: _Walk, *, choose: bool = False) -> Plan:
     before = walk.low.remaining
     lines = walk.through(walk.full_line)
     takes = shares_of(walk.study.limit, walk.planned) if choose else {}
-    return Plan(walk.study, tuple(lines), before, walk.low.remaining, walk.high.remaining, takes)
+    held = together(walk.held)
+    return Plan(walk.study, tuple(lines), before, walk.low.remaining, walk.high.remaining, held, len(walk.held), takes)
 
 
 def other_version(study: Study, versions: str) -> str:
@@ -182,6 +191,8 @@ class _Walk:
         self.stand_ins: dict[str, Answer] = {}
         self.planned: list[PlannedQuestion] = []
         """What would be asked for sure with a stated ε, as often as it may be."""
+        self.held: list[Charge] = []
+        """What fits for sure, at its worst."""
 
     def through(self, each: Callable[[Question], _Found]) -> list[_Found]:
         """All questions in order; what is wrong with any of them is raised at the end, all of it."""
@@ -247,8 +258,9 @@ class _Walk:
         if found is None or (after := self.low.after(found.worst)) is None:
             why = f"fits only if earlier questions are refunded: at worst {self.low.remaining} remains"
             self.low = self.low.emptied()  # if it does fit, it may take everything; if not, the run ends
-            return PlanLine(question, worst, best, "may fit", why)
+            return PlanLine(question, worst, best, "may fit", why, needs_refunds=True)
         again, self.low = self.repeated(question, after)
+        self.held += [found.worst, *again]
         if question.amount.of != "remaining":  # such a question takes what there is
             self.planned += [found] * (1 + len(again))
         return PlanLine(question, self.low.shown(together([found.worst, *again])), best, "fits", "")

@@ -16,6 +16,7 @@ from expost.cost import Cost, decimal_text
 from expost.errors import InvalidValue
 from expost.ledger import MeterReading
 from expost.ledger.entry import Used
+from expost.study.kinds import KINDS
 from expost.study.run import Outcome, Receipt, Result
 
 VERSION = 1
@@ -44,7 +45,7 @@ def record_of(result: Result) -> dict[str, Any]:
                    "meters": [_meter(reading) for reading in ledger.meters]},
         "expost": __version__,
         "text": _PASSWORD.sub("://…@", study.text),
-        "questions": [outcome_record(outcome) for outcome in result.outcomes],
+        "questions": [_without_epsilon(outcome_record(outcome)) for outcome in result.outcomes],
         "asked": result.asked,
         "answered": result.answered,
         "withheld": result.asked - result.answered,
@@ -115,10 +116,24 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
         "how": outcome.how,
         "notice": "" if answer is None else answer.notice,
         "drowned": answer is not None and answer.drowned,
-        "bars": None if answer is None or answer.bars is None else dict(answer.bars),
+        "frame": None if answer is None or answer.frame is None else answer.frame.to_json(),
+        "beside": None if answer is None else answer.beside,
+        "labels": [] if answer is None else list(answer.labels),
+        "from_zero": KINDS[question.kind].from_zero,
         "asked": outcome.asked_cost.to_json(),
         "receipts": [_receipt(receipt) for receipt in outcome.receipts],
     }
+
+
+def _without_epsilon(question: dict[str, Any]) -> dict[str, Any]:
+    """Where noise has no ε, none is said, rather than 0: ``used`` has its ρ."""
+    receipts = question["receipts"]
+    for receipt in receipts:
+        if "used" in receipt and receipt["charged"]["epsilon"] == "0":
+            receipt |= {name: {**receipt[name], "epsilon": None} for name in ("reserved", "charged", "refunded")}
+    if receipts and all(receipt["charged"]["epsilon"] is None for receipt in receipts):
+        question["asked"] = {**question["asked"], "epsilon": None}
+    return question
 
 
 def _receipt(receipt: Receipt) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from math import ceil, exp
 from typing import Any
 
 from expost.errors import InvalidValue
+from expost.ledger.readings import CLOSED
 from expost.ledger.statement import PRICE_HEADING
-from expost.study.svg import MOST_BARS, bars, budget
+from expost.study.charts import chart_of
+from expost.study.svg import budget
 
 _COSTS = {"reserved": ROUND_UP, "charged": ROUND_UP, "refunded": ROUND_DOWN}
 REHEARSED = (
@@ -46,6 +48,12 @@ td.n, th.n { text-align: right; white-space: nowrap; } tfoot { display: table-ro
 tfoot td { font-weight: 600; } pre { white-space: pre-wrap; font-size: .8rem; line-height: 1.4;
   background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem; }
 svg { display: block; margin-top: .5rem; overflow: visible; } svg + svg { margin-top: 0; }
+.chart { margin: .6rem 0 0; } .chart figcaption { color: var(--soft); font-size: .88rem; margin-bottom: .2rem; }
+.chart th, .chart td { border: 0; padding: .1rem .9rem .1rem 0; font-weight: 400; vertical-align: middle; }
+.chart thead th { color: var(--soft); font-size: .88rem; vertical-align: bottom; }
+.beside, .chart p { color: var(--soft); font-size: .88rem; }
+.chart td.soft { color: var(--soft); } .chart .m { width: 55%; padding-right: 0; } .chart svg { margin: 0; }
+svg .grid { stroke: var(--line); } svg .dot { fill: var(--accent); stroke: var(--card); }
 svg text { font-size: 14px; fill: var(--ink); } svg .value { fill: var(--soft); text-anchor: end; }
 svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { stroke: var(--error);
   stroke-width: 1.5; } svg .halo { stroke: var(--card); stroke-width: 4; } svg .axis { stroke: var(--soft); }
@@ -53,7 +61,10 @@ svg .bar { fill: var(--accent); } svg .back { fill: var(--back); } svg .error { 
   thead { display: none; } tr { display: flex; flex-direction: column; padding: .5rem 0; border-bottom:
   1px solid var(--line); } td { border: 0; padding: .1rem 0; }
   td.n { display: flex; justify-content: space-between; } td.n::before { content: attr(data-name);
-  color: var(--soft); } td.w { order: -1; font-weight: 600; } td:empty { display: none; } }
+  color: var(--soft); } td.w { order: -1; font-weight: 600; } td:empty { display: none; }
+  .chart thead { display: block; } .chart tr { display: grid; grid-template-columns: 1fr auto; padding: .2rem 0;
+  border: 0; } .chart .m { grid-column: 1 / -1; width: auto; } .chart .n { padding-right: 0; display: block; }
+  .chart td.n::before { content: none; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --paper: #fff; --card: #fff; --line: #bbb;
   --accent: #1f6f8b; --back: #b9dbe6; --error: #8a3b12; } body { max-width: none; padding: 0; font-size: 11pt;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; } article, tr, .facts div { break-inside: avoid; }
@@ -101,17 +112,15 @@ def _answers(record: Mapping[str, Any]) -> str:
 
 def _answer(question: Mapping[str, Any]) -> str:
     text = question["text"] if question["text"] else f"{question['state']}: {question['why']}"
-    plot = ""
-    if question["bars"]:
-        plot = bars(question["bars"], question["error"], f"{question['label']}, as bars")
-        if len(question["bars"]) > MOST_BARS:
-            plot += f'<p class="soft">The first {MOST_BARS} of {len(question["bars"])} are drawn.</p>'
+    chart = chart_of(question)
+    beside = question.get("beside") if chart else None
+    said = f'<p class="answer">{escape(text).replace(" ± ", "&nbsp;±&nbsp;")}</p>' if beside is None else ""
+    below = f'<p class="beside">{escape(beside[:1].upper() + beside[1:])}.</p>' if beside else ""
     notice = f'<p class="notice">Beware: {escape(question["notice"])}.</p>' if question["notice"] else ""
     return (
         f"<article><header><h3>{escape(question['label'])}</h3>"
         f'<span class="kind">{escape(question["name"])} · {escape(question["kind"])}</span></header>'
-        f'<p class="answer">{escape(text).replace(" ± ", "&nbsp;±&nbsp;")}</p>'
-        f"{notice}{plot}{_listed(question['how'])}</article>\n"
+        f"{said}{notice}{chart}{below}{_listed(question['how'])}</article>\n"
     )
 
 
@@ -119,7 +128,7 @@ def _receipt(record: Mapping[str, Any]) -> str:
     rows, drawn, totals = [], [], [Decimal(0)] * len(_COSTS)
     for question in record["questions"]:
         for place, receipt in enumerate(question["receipts"], 1):
-            costs = [Decimal(receipt[name]["epsilon"]) for name in _COSTS]
+            costs = [Decimal(receipt[name]["epsilon"] or 0) for name in _COSTS]
             totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
             price = (
                 f'<td class="n" data-name="{PRICE_HEADING}">{_brief(receipt["renyi"])}</td>'
@@ -133,34 +142,52 @@ def _receipt(record: Mapping[str, Any]) -> str:
                 f'<td class="n" data-name="δ">{escape(receipt["charged"]["delta"])}</td>{price}</tr>'
             )
             again = f" ({place})" if place > 1 else ""
-            drawn.append((question["name"] + again, float(costs[0]), float(costs[1])))
+            drawn.append((question["name"] + again, float(costs[0]), float(costs[1]), receipt.get("used", "")))
     meters = record["ledger"].get("meters", [])
     priced = [PRICE_HEADING] * (len(meters) > 1)
-    under = "<td></td>" * (1 + len(priced))
+    total = _total(drawn, totals, 1 + len(priced))
     head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_COSTS, "δ", *priced))
     plot = budget(drawn, "What was charged of what was reserved, in ε")
     return (
         '<section class="receipt"><h2>Receipt</h2>'
         "\n<p>Before a question is asked, its worst case is reserved. What its answer cannot "
-        "have leaked is refunded. Amounts are in ε.</p>\n"
+        "have leaked is refunded. Amounts are in ε, unless they say ρ.</p>\n"
         f'{plot if drawn else ""}<table><thead><tr><th scope="col" class="n">entry</th>'
         f'<th scope="col">what</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-        f'<tfoot><tr><td></td><td class="w">total</td>{_amounts(totals)}{under}</tr></tfoot>'
+        f"{total}"
         f"</table>{_meters(meters) if priced else ''}</section>\n"
     )
+
+
+def _total(drawn: Iterable[tuple[Any, ...]], totals: Iterable[Decimal], more: int) -> str:
+    """What all was charged together, of what has an ε: nothing if none has one."""
+    with_epsilon = [not used for *_, used in drawn]
+    if with_epsilon and not any(with_epsilon):
+        return ""
+    what = "total" if all(with_epsilon) else "total of what has an ε"
+    under = "<td></td>" * more
+    return f'<tfoot><tr><td></td><td class="w">{what}</td>{_amounts(totals)}{under}</tr></tfoot>'
 
 
 def _meters(meters: Iterable[Mapping[str, Any]]) -> str:
     """What several meters show."""
     used = {
         meter["name"]: "not here, the limit is too small" if meter["capacity"] is None else
-        f"{_brief(meter['used'])} of {_brief(meter['capacity'])}" + (", full" if meter["full"] else "")
+        f"{_brief(meter['used'])} of {_brief(meter['capacity'])}{_shut(meter)}"
         for meter in meters
     }  # fmt: skip
     return (
         "<p>This ledger counts on several meters. A question is asked if at least one of them has room for its worst "
-        "case, and all are charged. Gaussian noise that takes no δ has no ε, but a Rényi price.</p>" + _listed(used)
+        "case, and all are charged. Gaussian noise that takes no δ has no ε, but a ρ and a Rényi price.</p>"
+        + _listed(used)
     )
+
+
+def _shut(meter: Mapping[str, Any]) -> str:
+    """Whether nothing more fits on a meter, and why if that is not what it counts."""
+    if not meter["full"]:
+        return ""
+    return ", full" if Decimal(meter["used"]) > Decimal(meter["capacity"]) else f", {CLOSED}"
 
 
 def _guarantee(record: Mapping[str, Any]) -> str:

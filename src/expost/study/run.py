@@ -7,12 +7,12 @@ released and samples nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from expost.accounting.amounts import Amounts
-from expost.accounting.tariff import Charge
+from expost.accounting.tariff import Charge, together
 from expost.cost import Cost, decimal_text
 from expost.errors import (
     AlreadyReserved,
@@ -25,6 +25,8 @@ from expost.errors import (
     UnknownEntry,
 )
 from expost.ledger import Entry, Ledger
+from expost.ledger.entry import Used
+from expost.ledger.following import run_following
 from expost.ledger.imagined import Imagined
 from expost.ledger.statement import PRICE_HEADING
 from expost.mechanism import Mechanism, Release
@@ -37,6 +39,7 @@ from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled, is_dr
 from expost.study.model import Condition, Question, Study
 from expost.study.plan import require_fit
 from expost.study.rehearsal import made_up_table, rehearsal_of
+from expost.study.shown import named
 from expost.study.sources import find_ledger, imagined, new_ledger, open_table, public_size
 
 OutcomeState = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
@@ -98,17 +101,20 @@ class Outcome:
     @property
     def how(self) -> dict[str, str]:
         """How its answer was made and what that cost, in words, by subject."""
-        prices = [receipt.amounts.renyi for receipt in self.receipts if receipt.amounts is not None]
-        charged = _said(sum((receipt.charged for receipt in self.receipts), Cost(0)), sum(prices) if prices else None)
-        asked = _said(self.asked_cost, sum(each.amounts.renyi for each in self.asked) if prices else None)
+        priced = any(receipt.amounts is not None for receipt in self.receipts)
+        charged = _said((receipt.charged, receipt.amounts) for receipt in self.receipts)
+        asked = _said((each.cost, each.amounts if priced else None) for each in self.asked)
         spared = "" if charged == asked else f", of {asked} asked for"
         return {} if self.answer is None else {**self.answer.how, "charged": f"{charged}{spared}"}
 
 
-def _said(cost: Cost, price: int | None) -> str:
-    """A charge in words. Noise that takes no δ has no ε, but a Rényi price."""
-    priced = "" if price is None else f"{PRICE_HEADING} {decimal_text(price, 12)}"
-    return ", ".join(text for text in (f"{cost}" if cost or not priced else "", priced) if text)
+def _said(charges: Iterable[tuple[Cost, Amounts | None]]) -> str:
+    """Charges in words, as receipts show them: noise that takes no δ has a ρ, and no ε."""
+    used, price, priced = Used(Cost(0)), 0, False
+    for cost, amounts in charges:
+        used = used.plus(Used.of(cost, amounts))
+        price, priced = price + (amounts.renyi if amounts else 0), priced or amounts is not None
+    return f"{used}, {PRICE_HEADING} {decimal_text(price, 12)}" if priced and not used.is_noise else f"{used}"
 
 
 @dataclass(frozen=True)
@@ -193,15 +199,79 @@ def ask_questions(
     questions: Questions, ledger: Ledger, progress: QuestionProgress | None = None
 ) -> tuple[tuple[Outcome, ...], ExpostError | None]:
     """Ask in order, without looking first whether all of it fits: what became of every question, and what ended it."""
-    return _Run(questions, ledger, progress or (lambda question, outcome: None)).all()
+    return _Run(questions, ledger, progress or (lambda question, outcome: None), ledger, LiveBudget(ledger)).all()
+
+
+def ask_within(
+    questions: Questions, journal: Ledger, published: Ledger, held: HeldBudget, between: Callable[[], None]
+) -> tuple[tuple[Outcome, ...], ExpostError | None]:
+    """Ask in order, within what was set aside before, and write what is sampled into a journal.
+
+    What was published before is found in ``published``; ``between`` is called before each attempt at a question.
+    """
+    return _Run(questions, journal, lambda question, outcome: None, published, held, between).all()
+
+
+class LiveBudget:
+    """What a run may ask for: whatever its ledger has room for now."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def now(self) -> Imagined:
+        """What remains."""
+        return Imagined.of(self._ledger)
+
+    def admit(self, worst: Charge) -> bool:
+        """Whether a question's worst case, with all of its steps, has room. A basic sum is asked when it reserves."""
+        budget = self.now()
+        return budget.meters is None or budget.after(worst) is not None
+
+
+class HeldBudget:
+    """What a run may ask for: what was set aside for it at a public time, on every meter.
+
+    So what it asks depends on its own released answers alone, not on what else is charged meanwhile. What it does not
+    use comes back to others when it is over; it cannot use it again itself.
+    """
+
+    def __init__(self, books: Imagined, held: Charge) -> None:
+        self._books, self._held, self._used = books, held, together([])
+
+    def now(self) -> Imagined:
+        """What remained then, without what was asked since."""
+        return self._books.after(self._used) or self._books.emptied()
+
+    def admit(self, worst: Charge) -> bool:
+        """Whether it is within what was set aside, together with all before it; if so it counts from now on."""
+        used = together([self._used, worst])
+        within = used.cost <= self._held.cost and all(
+            one <= most for one, most in zip(used.amounts, self._held.amounts, strict=True)
+        )
+        self._used = used if within else self._used
+        return within
 
 
 class _Run:
-    """A study under way."""
+    """A study under way. What it samples is written into ``ledger``, and known from ``published``."""
 
-    def __init__(self, questions: Questions, ledger: Ledger, progress: QuestionProgress) -> None:
+    def __init__(
+        self,
+        questions: Questions,
+        ledger: Ledger,
+        progress: QuestionProgress,
+        published: Ledger,
+        budget: LiveBudget | HeldBudget,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.between = between
         self.questions, self.study, self.ledger, self.progress = questions, questions.study, ledger, progress
+        self.published, self.budget = published, budget
         self.answers: dict[str, Answer] = {}
+        self.keys: dict[str, str] = {}
+        """Those of the answers."""
+        self.unnoticed: dict[str, tuple[Asked, Answer]] = {}
+        """What was asked last, and the answer before what other answers tell of it."""
 
     def all(self) -> tuple[tuple[Outcome, ...], ExpostError | None]:
         """What became of every question, and the error that ended the run, if one did."""
@@ -217,7 +287,14 @@ class _Run:
                 self.answers[question.name] = outcome.answer
             outcomes.append(outcome)
             self.progress(question, outcome)
-        return tuple(outcomes), error
+        return tuple(map(self.noticed, outcomes)), error
+
+    def noticed(self, outcome: Outcome) -> Outcome:
+        """With what all answers tell of its own, those after it, too."""
+        if outcome.answer is None:
+            return outcome
+        notice = self.notice(*self.unnoticed[outcome.question.name])
+        return replace(outcome, answer=replace(outcome.answer, notice=notice))
 
     def one(self, question: Question) -> tuple[Outcome, ExpostError | None]:
         """A question with its condition and its repetitions; and the error that ends the run, if one does."""
@@ -231,6 +308,7 @@ class _Run:
             return Outcome(question, state, answer, str(why), tuple(asked), tuple(receipts))
 
         for attempt in range(1, (question.repeat.at_most if question.repeat else 1) + 1):
+            self.between()
             try:
                 worst, answer = self.attempt(question, attempt, receipts)
             except Unanswerable as error:
@@ -253,7 +331,7 @@ class _Run:
             return True
         if self.stored(self.key(question, attempt + 1)) is not None:
             return False
-        return self.ledger.remaining.epsilon_units < repeat.floor.epsilon_units
+        return self.budget.now().remaining.epsilon_units < repeat.floor.epsilon_units
 
     def holds(self, condition: Condition) -> bool:
         """Whether an earlier released answer was this; one that was never released was not."""
@@ -279,36 +357,43 @@ class _Run:
             if self.stored(key) != stored:  # another run reserved it since
                 raise UnderWay(question.label) from None
             raise
-        release = self.release(mechanism, on, key, question.label, stored, receipts)
-        if kind.then is None:
-            return worst, self.answer(asked, mechanism, release)
-        following = kind.then(asked, release)
+        run = run_following if kind.made_from(asked) else Ledger.run
+        release = self.release(run, mechanism, on, key, question.label, stored, receipts)
+        following = None if kind.then is None else kind.then(asked, release)
         if following is not None:
-            key = self.key(question, attempt, VALUES)
+            second = self.key(question, attempt, VALUES)
             mechanism, asked = following, replace(asked, first=release)
-            release = self.release(mechanism, None, key, question.label + VALUES, self.stored(key), receipts)
+            label = question.label + VALUES
+            release = self.release(run_following, mechanism, None, second, label, self.stored(second), receipts)
+        self.keys[question.name] = key
         return worst, self.answer(asked, mechanism, release)
 
     def answer(self, asked: Asked, mechanism: Mechanism, release: Release) -> Answer:
         """What was released, and how it was made."""
         kind = KINDS[asked.question.kind]
-        answer = kind.answer(asked, mechanism, release.value)
+        answer = kind.answer(asked, mechanism, release.output)
         drowned = is_drowned(answer, kind.accuracy(asked, mechanism), amount=kind.amount(asked))
-        answer = replace(answer, drowned=drowned)
+        answer = replace(answer, drowned=drowned or answer.drowned)
         how = how_made(asked, self.study.privacy, kind, mechanism, answer)
+        self.unnoticed[asked.question.name] = asked, answer
+        frame = named(release.frame, asked.question.name)
+        return replace(answer, frame=frame, how=how, notice=self.notice(asked, answer))
+
+    def notice(self, asked: Asked, answer: Answer) -> str:
+        """What to beware of, by all that was published so far."""
         known = [(one, self.answers[one.name].released) for one in self.study.questions if one.name in self.answers]
-        return replace(answer, how=how, notice=notice_of(asked, answer, known))
+        return notice_of(asked, answer, known)
 
     def key(self, question: Question, attempt: int, step: str = "") -> str:
         """The ledger's key."""
         asked = self.questions.asked(question, Cost(0), self.answers)
-        facts = KINDS[question.kind].facts(asked)
-        return key_at_run(ledger_key(self.study, question, attempt, step), self.questions.size, facts)
+        after = [self.keys[name] for name in KINDS[question.kind].made_from(asked)]
+        return key_at_run(ledger_key(self.study, question, attempt, step), self.questions.size, after)
 
     def stored(self, key: str) -> Entry | None:
         """What the ledger has under a key."""
         try:
-            return self.ledger.reservation(key).entry
+            return self.published.reservation(key).entry
         except UnknownEntry:
             return None
 
@@ -316,7 +401,7 @@ class _Run:
         """What it asks for now; or what it asked for then, from its reservation."""
         if stored is not None:
             return asked_then(question, stored)
-        budget = Imagined.of(self.ledger)
+        budget = self.budget.now()
         cost = self.questions.cost(question, budget, self.answers)
         if not cost.epsilon_units:
             raise BudgetExceeded(Cost.of_units(1, cost.delta_units), budget.remaining, self.ledger.name)
@@ -326,9 +411,9 @@ class _Run:
 
     def worst(self, asked: Asked, mechanism: Mechanism, *, new: bool) -> Charge:
         """What it costs at worst. A new one has room for all of its steps on one of several meters."""
-        budget = Imagined.of(self.ledger)
+        budget = self.budget.now()
         worst, _ = KINDS[asked.question.kind].charges(asked, mechanism, budget)
-        if new and budget.meters is not None and budget.after(worst) is None:
+        if new and not self.budget.admit(worst):
             raise BudgetExceeded(budget.shown(worst), budget.remaining, self.ledger.name)
         return worst
 
@@ -339,15 +424,22 @@ class _Run:
         except InvalidValue as error:
             raise Unanswerable(str(error)) from None
         except TooLittle:
-            raise BudgetExceeded(cost, self.ledger.remaining, self.ledger.name) from None
+            raise BudgetExceeded(cost, self.budget.now().remaining, self.ledger.name) from None
 
     def release(
-        self, mechanism: Mechanism, on: Any, key: str, label: str, stored: Entry | None, receipts: list[Receipt]
+        self,
+        run: Callable[..., Release],
+        mechanism: Mechanism,
+        on: Any,
+        key: str,
+        label: str,
+        stored: Entry | None,
+        receipts: list[Receipt],
     ) -> Release:
         """Run it, or read what it published before."""
         if stored is None:
             try:
-                made = self.ledger.run(mechanism, on=on, key=key, label=label)
+                made = run(self.ledger, mechanism, on, key=key, label=label)
             except (AlreadyReserved, KeyConflict):  # since we looked
                 raise UnderWay(label) from None
             entry = made.entry
@@ -359,6 +451,6 @@ class _Run:
         if stored.state != "settled":
             receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, None, stored.amounts))
             raise _Lost(LOST)
-        release = Release(mechanism, self.ledger.output(key), stored, replayed=True)
+        release = self.published.stored_release(mechanism, stored)
         receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, release, stored.amounts))
         return release

@@ -8,11 +8,13 @@ import shlex
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from expost.data import PrivateTable, Unit, files, read
 from expost.data.expression import Kind
+from expost.data.table import Of
 from expost.errors import InvalidValue, MissingDependency
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
@@ -190,18 +192,42 @@ def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -
         blocks += [
             _block("average", "mean", f"the mean of {column}", **of),
             _block("bands", "histogram", f"rows by {column}", **of, bins=_BINS),
-            _block("busy", "above", "which bands are large", **of, bins=_BINS, threshold=1000, at_most=_BINS),
+            *_busy(table, column, of),
             _block("middle", "median", f"the median of {column}", **of),
         ]
     return "".join(blocks)
 
 
+def _busy(table: PrivateTable, column: str, of: Mapping[str, object]) -> list[str]:
+    """Which bands have half of an equal share of the units; nothing if twice that, or none, may be misjudged.
+
+    The number of units is public here; that of rows only if each is one.
+    """
+    whose = _of_units(table)
+    half = whose.size // (2 * _BINS)
+    threshold = half - half % 10 ** max(len(str(half)) - 2, 0)  # two digits
+    counted: Of = "rows" if whose.unit.column is None else "units"
+    cells = whose.histogram(column, bins=_BINS, bounds=(0, 1), of=counted)
+    finder: Any = cells.above(threshold, at_most=_BINS).mechanism(epsilon=_SHARE)
+    margin = ceil(finder.noise.margin("0.95", n=_BINS))
+    if margin > threshold:
+        return []
+    label = f"which bands have more than {threshold:,} {counted}; sure of those with {margin:,} more or less"
+    rest: dict[str, object] = {} if counted == "rows" else {"count": counted}
+    return [_block("busy", "above", label, **of, bins=_BINS, threshold=threshold, at_most=_BINS, **rest)]
+
+
+def _of_units(table: PrivateTable) -> PrivateTable:
+    """The table of those whom rows are about, as the starter states them."""
+    unit = _unit(table)
+    return table if unit is None else replace(table, unit=Unit(unit, rows=_ROWS))
+
+
 def _worth_asking(table: PrivateTable, column: str) -> bool:
     """Whether what is lost to bounds will be known within ten percentage points. The number of units is public here."""
-    unit = _unit(table)
-    whose = table if unit is None else replace(table, unit=Unit(unit, rows=_ROWS))
-    asked = whose.lost(column, bounds=(0, 1)).laplace(epsilon=_SHARE)
-    return asked.expected_error(table.size, table.size // whose.unit.rows) <= 0.1
+    whose = _of_units(table)
+    asked: Any = whose.lost(column, bounds=(0, 1)).mechanism(epsilon=_SHARE)
+    return bool(asked.expected_error(whose.size, whose.size) <= 0.1)
 
 
 def _block(name: str, kind: str, label: str, **values: object) -> str:

@@ -9,9 +9,10 @@ from math import ceil, floor, log10
 
 from expost.cost import Cost
 from expost.errors import InvalidValue
+from expost.frame import number_text
 from expost.study.check import Questions
 from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Accuracy, NoBar, number_text
+from expost.study.kinds.kind import Accuracy, NoBar
 from expost.study.model import Question, Study
 from expost.study.sources import imagined, open_table
 

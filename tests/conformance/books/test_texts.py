@@ -108,7 +108,6 @@ def test_the_trail_is_written_when_it_happens(ledger: Ledger) -> None:
         lambda ledger: ledger.reserve([SECRET]),
         lambda ledger: ledger.run(SECRET, Alike(1)),
         lambda ledger: ledger.quote([SECRET]),
-        lambda ledger: ledger.quote(Asked(1, rows=[SECRET])),
         lambda ledger: ledger.run(Alike(1), label=[SECRET]),
         lambda ledger: ledger.run(Alike(1), key=[SECRET]),
         lambda ledger: ledger.account([SECRET]),

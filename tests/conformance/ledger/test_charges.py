@@ -153,8 +153,8 @@ def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
     with pytest.raises(xp.InvalidValue, match="one integer, got data of type str"):
         ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")  # type: ignore[misc]
     for wrong in ("coin", None, GUARANTEE):
-        with pytest.raises(xp.InvalidValue, match="take a mechanism"):
-            ledger.run(wrong)
+        with pytest.raises(xp.InvalidValue, match="a question or a mechanism"):
+            ledger.run(wrong)  # type: ignore[call-overload]
     with pytest.raises(xp.InvalidValue, match="reserve takes a guarantee"):
         ledger.reserve(xp.Coin(epsilon=1, sensitivity=1))
     for text in ("", 7):
@@ -169,7 +169,7 @@ def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
         new_ledger(epsilon=1, noise=42)
     with pytest.raises(xp.InvalidValue, match="a unit is a string"):
         new_ledger(epsilon=1, unit=3)
-    with pytest.raises(xp.InvalidValue, match="quote takes a list"):
+    with pytest.raises(xp.InvalidValue, match="quote takes questions, mechanisms and guarantees"):
         ledger.quote([1])
     with pytest.raises(xp.InvalidValue, match="neighbours must be"):
         new_ledger(epsilon=1, neighbours="any")

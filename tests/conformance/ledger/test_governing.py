@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from books import GUARANTEE, NewLedger, settle
+from books import GUARANTEE, OWNER, NewLedger, settle
 from expost import Cost, Guarantee
 from expost.ledger.verify.lines import replay
 
@@ -58,6 +58,35 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
         "the study is over",
     ]
     ledger.verify()
+
+
+def test_who_creates_accounts_and_what_was_done_elsewhere_is_recorded(new_ledger: NewLedger) -> None:
+    ledger = new_ledger(epsilon=5)
+    alice = ledger.create_account("alice", epsilon=3, by="token 1 (Carol)", reason='a new "team"')
+    ledger.create_account("bob", epsilon=3)
+    before = alice.limit, alice.spent
+    alice.close(**OWNER)
+    alice.remark(by="token 2 (Dave)", reason="declined a job")
+    ledger.close(**OWNER)
+    ledger.remark(by="token 1 (Carol)", reason="revoked token 2")
+    assert (alice.limit, alice.spent) == before
+    told = [(event.kind, event.body.get("account"), event.body.get("by")) for event in ledger.audit_trail()]
+    assert told[1:] == [
+        ("account", "ledger/alice", "token 1 (Carol)"),
+        ("account", "ledger/bob", None),
+        ("close", "ledger/alice", "me"),
+        ("remark", "ledger/alice", "token 2 (Dave)"),
+        ("close", "ledger", "me"),
+        ("remark", "ledger", "token 1 (Carol)"),
+    ]
+    ledger.verify()
+    books, head = replay(ledger.audit_trail())
+    assert head == ledger.head
+    assert books.accounts["ledger", "alice"].closed
+    with pytest.raises(xp.InvalidValue):
+        ledger.remark(by="", reason="r")
+    with pytest.raises(xp.InvalidValue):
+        ledger.create_account("eve", epsilon=1, by="x", reason="")
 
 
 def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:

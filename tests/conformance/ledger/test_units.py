@@ -47,7 +47,7 @@ def test_no_question_about_rows_is_paid_by_a_ledger_of_people(asked: str, new_le
 
 def test_every_way_of_spending_compares_units(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, unit="person").create_account("alice", epsilon=2)
-    mechanism = table().count().laplace(epsilon=1)
+    mechanism = table().count().mechanism(epsilon=1)
     scan = xp.SparseVector(threshold=1, at_most=1, epsilon=1, sensitivity=1)
     columns = table(neighbours="substitute").column("n")
     for spend in (
@@ -116,9 +116,9 @@ def test_one_name_for_the_unit_in_all_entries(unit: str, given: str | None, new_
     ledger = new_ledger(epsilon=3, unit=unit)
     name = unit if "(" not in unit and unit != given else "person"
     asked = people(given, name=name) if given else table("visit (one row each)")
-    ledger.run(asked.count().laplace(epsilon=1), key="a")
-    assert ledger.run(asked.count().laplace(epsilon=1), key="a").replayed
-    ledger.run(asked.by("city", keys=["a"]).ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=1))
+    ledger.run(asked.count().mechanism(epsilon=1), key="a")
+    assert ledger.run(asked.count().mechanism(epsilon=1), key="a").replayed
+    ledger.run(asked.by("city", keys=["a"]).ask(lambda rows: rows.count()).mechanism(epsilon=1))
     assert [entry.unit for entry in ledger.entries()] == [unit, unit]
     assert ledger.entries().to_pandas()["unit"].to_list() == [unit, unit]
     assert {event.body["guarantee"]["unit"] for event in ledger.audit_trail() if "guarantee" in event.body} == {unit}
@@ -130,15 +130,15 @@ def test_the_first_question_of_a_table_fixes_the_unit() -> None:
     ledger.run(xp.Laplace(epsilon=1, sensitivity=1), on=1)
     assert ledger.unit is None
     with pytest.raises(xp.BudgetExceeded):
-        ledger.run(people().count().laplace(epsilon=100))
-    ledger.quote([people().count().laplace(epsilon=1)])
+        ledger.run(people().count().mechanism(epsilon=100))
+    ledger.quote([people().count().mechanism(epsilon=1)])
     assert ledger.unit is None  # a refusal and a quote change nothing
-    ledger.run(people().count().laplace(epsilon=1))
+    ledger.run(people().count().mechanism(epsilon=1))
     assert ledger.unit == "person"
     for other in (table(), table(xp.Unit("city", rows=2))):
         with pytest.raises(xp.UnitMismatch):
-            ledger.run(other.count().laplace(epsilon=1))
-    ledger.run(people("pid", name="persons").count().laplace(epsilon=1))
+            ledger.run(other.count().mechanism(epsilon=1))
+    ledger.run(people("pid", name="persons").count().mechanism(epsilon=1))
     assert [entry.unit for entry in ledger.entries()] == [None, "person", "person"]
     assert ledger.spent == Cost(3)
     ledger.verify()
@@ -150,7 +150,7 @@ def test_two_threads_may_fix_the_unit_by_two_names_for_it() -> None:
     wrong = list[BaseException]()
 
     def work(one: xp.PrivateTable) -> None:
-        mechanism = one.count().laplace(epsilon=1)
+        mechanism = one.count().mechanism(epsilon=1)
         start.wait(60)
         try:
             ledger.run(mechanism)
@@ -165,10 +165,10 @@ def test_two_threads_may_fix_the_unit_by_two_names_for_it() -> None:
     assert wrong == []
     assert len({entry.unit for entry in ledger.entries()}) == 1
     stale = ledger._request(
-        "run", people("pid", name="person").count().laplace(epsilon=1), Guarantee.uniform(1), None, None
+        "run", people("pid", name="person").count().mechanism(epsilon=1), Guarantee.uniform(1), None, None
     )
     fresh = Ledger(epsilon=9)
-    fresh.run(people().count().laplace(epsilon=1))
+    fresh.run(people().count().mechanism(epsilon=1))
     late = stale._replace(guarantee=Guarantee.uniform(1, unit="person (column pid)"), account=("ledger",))
     assert fresh._store.reserve(late, begin=True).unit == "person"
 
@@ -176,7 +176,7 @@ def test_two_threads_may_fix_the_unit_by_two_names_for_it() -> None:
 def test_recorded_units_are_verified(new_url: Callable[[], str], tmp_path: Path) -> None:
     url = new_url()
     ledger = Ledger.create(url, "study", 5, neighbours="add-remove", unit="person")
-    ledger.run(people().count().laplace(epsilon=1))
+    ledger.run(people().count().mechanism(epsilon=1))
     head = ledger.verify()
     ledger.export(tmp_path / "trail.jsonl")
     assert '"unit":"person"' in (tmp_path / "trail.jsonl").read_text().splitlines()[1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost import Cost, Guarantee
-from expost.accounting.amounts import ABSENT, Amounts, Capacity
+from expost.accounting.amounts import ABSENT, CONCENTRATED, Amounts, Capacity
 from expost.accounting.capacities import (
     LedgerMeters,
     RenyiAccounting,
@@ -50,7 +50,7 @@ def test_normal_noise_takes_no_delta_unless_the_basic_sum_is_alone() -> None:
 
 def test_concentrated_noise_is_foreign_to_the_gaussian_meter() -> None:
     noise = xp.DiscreteGaussian(rho=0.001, delta=1e-7, sensitivity=1)
-    assert tariff_of_mechanism(noise, ORDER, interactive=False).worst.amounts[1:] == (0, 0, 1, 1)
+    assert tariff_of_mechanism(noise, ORDER, interactive=False).worst.amounts[1:] == (2 * 10**9, 0, 1, CONCENTRATED)
 
 
 def test_steps_are_paid_one_by_one() -> None:
@@ -78,6 +78,9 @@ def test_labels_that_are_not_listed_cost_the_most_that_they_may() -> None:
             return Prices({"a": 3, "b": 9}, otherwise=4)
 
         def gaussian_prices(self) -> None:
+            return None
+
+        def concentrated_prices(self) -> None:
             return None
 
     tariff = tariff_of_mechanism(Odd(), ORDER, interactive=False)  # type: ignore[arg-type]

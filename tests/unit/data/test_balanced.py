@@ -11,6 +11,7 @@ import pytest
 
 import expost as xp
 from duck import database
+from expost.data import BalancedCounts, Noisy
 from expost.errors import InvalidValue
 from expost.mechanisms.histogram import balanced_laplace
 
@@ -35,18 +36,18 @@ def test_the_rate_is_for_a_row_that_changes_its_cell(connection: duckdb.DuckDBPy
     assert moved == {0, 2}
     assert all((a.exact() - b.exact()).sum() == 0 for a, b in product(questions, repeat=2))
     for seed in range(20):
-        found = questions[1].balanced(epsilon=3).sample(None, xp.SeededNoise(seed))
+        found = questions[1].mechanism(epsilon=3).sample(None, xp.SeededNoise(seed))
         drawn = balanced_laplace(xp.SeededNoise(seed), Fraction(3, 2), 3)
         assert found == {"Rome": 1 + drawn[0], "Oslo": 1 + drawn[1], "other": drawn[2]}
 
 
 def test_counts_add_up_to_the_public_total(connection: duckdb.DuckDBPyConnection) -> None:
     table = table_of(connection, "t", ("Rome",) * 30 + ("Oslo",) * 12 + (None,) * 8)
-    mechanism = table.histogram("city", keys=["Rome", "Oslo"]).balanced(epsilon=1)
+    mechanism = table.histogram("city", keys=["Rome", "Oslo"]).mechanism(epsilon=1)
     ledger = xp.Ledger(epsilon=50, noise=xp.SeededNoise(1))
     for _ in range(20):
         assert sum(ledger.run(mechanism).value.values()) == 50
-    exact = table.histogram("city", keys=["Rome", "Oslo"]).balanced(epsilon=30)
+    exact = table.histogram("city", keys=["Rome", "Oslo"]).mechanism(epsilon=30)
     assert ledger.run(exact).value == {"Rome": 30, "Oslo": 12, "other": 8}
     assert exact.error_bound(0.95) <= 1
     assert mechanism.describe({}).endswith("adding up to their number")
@@ -66,5 +67,6 @@ def test_only_where_every_unit_is_in_one_cell(connection: duckdb.DuckDBPyConnect
     ]
     for other in others:
         assert not other.fixed
-        with pytest.raises(InvalidValue, match="use laplace"):
-            other.balanced(epsilon=1)
+        with pytest.raises(InvalidValue, match="in exactly one cell"):
+            BalancedCounts(question=other, epsilon=1)
+        assert isinstance(other.mechanism(epsilon=1), Noisy)

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from expost import InvalidValue, SeededNoise, Unit, read
-from expost.data import Mean
+from expost.data import Mean, NoisyMean
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_means_lie_within_their_error_bound(
     database: duckdb.DuckDBPyConnection, neighbours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = read(database, table="t", unit="row", neighbours=neighbours)
-    mean = table.mean("x", bounds=(0, 20), missing=0).laplace(epsilon=0.5)
+    mean = NoisyMean(question=table.mean("x", bounds=(0, 20), missing=0), epsilon=0.5)
     read_once(monkeypatch, mean.question)
     bound = mean.error_bound("0.95", n=1000)
     noise = SeededNoise(4)
@@ -53,7 +53,7 @@ def test_a_counted_mean_has_an_error_bar_of_its_own(size: int, monkeypatch: pyte
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t AS SELECT 40.0 + i % 50 AS x FROM range({size}) AS r(i)")
     table = read(connection, table="t", unit="row", neighbours="add-remove")
-    mechanism = table.mean("x", bounds=(0, 100)).counted(epsilon="0.5")
+    mechanism = table.mean("x", bounds=(0, 100)).mechanism(epsilon="0.5")
     read_once(monkeypatch, mechanism.question)
     truth = sum(40.0 + i % 50 for i in range(size)) / size
     noise = SeededNoise(5)
@@ -62,7 +62,7 @@ def test_a_counted_mean_has_an_error_bar_of_its_own(size: int, monkeypatch: pyte
     assert sum(far > bound + 1e-6 for far, bound in off) <= 10
     assert all(bound <= 100 for _, bound in off)
     assert sum(far > bound / 5 for far, bound in off) > 20
-    assert mechanism.guarantee == table.mean("x", bounds=(0, 100)).laplace(epsilon="0.5").guarantee
+    assert mechanism.guarantee == NoisyMean(question=mechanism.question, epsilon="0.5").guarantee
     assert "± " in mechanism.describe(found[0])
 
 

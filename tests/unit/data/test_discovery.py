@@ -50,7 +50,7 @@ def contributions(rows: int, groups: int, keys: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(("of", "rows", "groups"), [("units", 1, 1), ("units", 2, 2), ("rows", 2, 1), ("rows", 3, 2)])
 def test_every_unit_keeps_the_guarantee(of: str, rows: int, groups: int) -> None:
     mechanism = table(xp.Unit("person", rows=rows, groups=groups)).discover("city", of=of)
-    ours = mechanism.laplace(epsilon=1.5, delta=0.01)
+    ours = mechanism.mechanism(epsilon=1.5, delta=0.01)
     bases = list(product((0, 1, ours.threshold - 1), repeat=2))
     most = groups if of == "units" else rows
     worst = 0.0
@@ -69,7 +69,7 @@ def test_every_unit_keeps_the_guarantee(of: str, rows: int, groups: int) -> None
 @pytest.mark.parametrize(("of", "rows", "groups"), [("units", 1, 1), ("units", 2, 2), ("rows", 2, 1), ("rows", 3, 2)])
 def test_substitution(of: str, rows: int, groups: int) -> None:
     asked = table(xp.Unit("person", rows=rows, groups=groups), "substitute").discover("city", of=of)
-    ours = asked.laplace(epsilon=3, delta=0.01)
+    ours = asked.mechanism(epsilon=3, delta=0.01)
     touched = [v for v in contributions(rows, groups, 2) if of == "rows" or max(v) <= 1]
     pairs = list(product(touched, repeat=2))
     worst = 0.0
@@ -82,7 +82,7 @@ def test_substitution(of: str, rows: int, groups: int) -> None:
 def test_a_lone_key_is_released_as_often_as_computed() -> None:
     unit = xp.Unit("person", rows=2)
     visits = remembering(table(unit, rows="VALUES ('p', 'a'), ('p', 'b')"))
-    ours = visits.discover("city").laplace(epsilon=4, delta=0.2)
+    ours = visits.discover("city").mechanism(epsilon=4, delta=0.2)
     source, runs = xp.SeededNoise(3), 600
     seen = sum(bool(ours.sample(None, source)) for _ in range(runs)) / runs
     each, one_less = (float(leak(ours.threshold - less, ours.rate, ours.question.alone)) / 2 for less in (0, 1))
@@ -96,16 +96,16 @@ def test_common_keys_come_out_largest_first() -> None:
     rows = f"SELECT 'p' || i, {city} FROM range(1300) t(i)"
     visits = table(xp.Unit("person", rows=1), rows=rows)
     ledger = xp.Ledger(epsilon=2, delta=1e-6, noise=xp.SeededNoise(1))
-    found = ledger.run(visits.discover("city").laplace(epsilon=1, delta=1e-6))
+    found = ledger.run(visits.discover("city").mechanism(epsilon=1, delta=1e-6))
     assert list(found.value) == ["big", "mid"]
     assert abs(found.value["big"] - 900) < 30
-    assert str(found).startswith("Discovered: 2 keys with at least ")
+    assert "\nDiscovered: 2 keys with at least " in str(found)
     assert ledger.remaining == xp.Cost(1)
 
 
 def test_an_epsilon_below_delta_is_refused() -> None:
     with pytest.raises(xp.InvalidValue, match="too small"):
-        table(xp.Unit("person", rows=1)).discover("city").laplace(epsilon=0.01, delta=0.5)
+        table(xp.Unit("person", rows=1)).discover("city").mechanism(epsilon=0.01, delta=0.5)
 
 
 MANY = "SELECT 'p' || i, CASE WHEN i < 900 THEN 'big' WHEN i < 1200 THEN 'mid' ELSE 'x' || i END FROM range(1300) t(i)"
@@ -115,12 +115,12 @@ MANY = "SELECT 'p' || i, CASE WHEN i < 900 THEN 'big' WHEN i < 1200 THEN 'mid' E
 def test_the_most_frequent_keys(relation: Any) -> None:
     visits = table(xp.Unit("person", rows=1), rows=MANY, neighbours=relation)
     ledger = xp.Ledger(epsilon=5, delta=1e-5, noise=xp.SeededNoise(1))
-    found = ledger.run(visits.discover("city").top(5, epsilon=5, delta=1e-6))
+    found = ledger.run(visits.discover("city").top(5).mechanism(epsilon=5, delta=1e-6))
     assert found.value == ("big", "mid")
     assert float(found.charged.epsilon) == pytest.approx(3)
     assert found.reserved.epsilon <= 5
     assert found.reserved.delta <= 1e-6
-    truths = visits.discover("city = 'mid'").top(2, epsilon=5, delta=1e-6)
+    truths = visits.discover("city = 'mid'").top(2).mechanism(epsilon=5, delta=1e-6)
     assert [*map(repr, xp.Ledger(epsilon=5, delta=1e-5).run(truths).value)] == ["False", "True"]
 
 
@@ -139,7 +139,7 @@ def test_the_most_frequent_keys_of_rows_and_of_people(unit: Any, expected: dict[
     )
     question = table(unit, rows=rows).discover("city")
     assert dict(question.exact()) == expected
-    top = question.top(3, epsilon=6, delta=1e-6)
+    top = question.top(3).mechanism(epsilon=6, delta=1e-6)
     assert top.choice.groups == (1 if unit == "row" else 2)
     released = xp.Ledger(epsilon=6, delta=1e-5, noise=xp.SeededNoise(2)).run(top)
     assert released.value == ("big", "mid")
@@ -156,11 +156,13 @@ def test_the_most_frequent_are_asked_for_again(relation: Any) -> None:
     assert [release.part for release in found.releases] == [2, 0, 0]
     assert found.charged.exact_epsilon <= 10
     assert float(found.charged.epsilon) == pytest.approx(10)
-    assert question.top(1, epsilon=1, delta=1e-6, without=("big",)) != question.top(1, epsilon=1, delta=1e-6)
+    assert question.top(1, without=("big",)).mechanism(epsilon=1, delta=1e-6) != question.top(1).mechanism(
+        epsilon=1, delta=1e-6
+    )
     with pytest.raises(xp.InvalidValue, match="leave out groups="):
         top_until(ledger, question, k=5, epsilon=1, delta=1e-6, groups=2)
 
 
 def test_the_most_frequent_are_counted_in_units() -> None:
     with pytest.raises(xp.InvalidValue, match="units"):
-        table(xp.Unit("person", rows=2)).discover("city", of="rows").top(2, epsilon=1, delta=1e-6)
+        table(xp.Unit("person", rows=2)).discover("city", of="rows").top(2).mechanism(epsilon=1, delta=1e-6)

@@ -36,9 +36,9 @@ def test_no_byte_makes_reading_fail(tmp_path_factory: pytest.TempPathFactory, en
     ("name", "encoding", "content", "message"),
     [
         ("a.csv", "utf-16", TEXT.encode("utf-16-le"), "does not begin as utf-16 files do, with a byte-order mark"),
-        ("a.csv.gz", "latin-1", gzip.compress(TEXT.encode("latin-1", "replace"))[:30], "cannot be unpacked"),
-        ("a.csv.gz", "utf-8", gzip.compress(TEXT.encode())[:30], "cannot be unpacked"),
-        ("a.csv.gz", "latin-1", gzip.compress(b"")[:10] + b"\xff" * 40, "cannot be unpacked"),
+        ("a.csv.gz", "latin-1", gzip.compress(TEXT.encode("latin-1", "replace"), mtime=0)[:30], "cannot be unpacked"),
+        ("a.csv.gz", "utf-8", gzip.compress(TEXT.encode(), mtime=0)[:30], "cannot be unpacked"),
+        ("a.csv.gz", "latin-1", gzip.compress(b"", mtime=0)[:10] + b"\xff" * 40, "cannot be unpacked"),
         ("a.csv.gz", "latin-1", b"city\nRome\n", "cannot be read"),
         ("x" * 300 + ".csv", "latin-1", None, "cannot be read"),
     ],

@@ -396,14 +396,14 @@ def test_a_marker_in_the_data_is_told_nowhere(
         private = read(source, unit=xp.Unit("person", rows=2, groups=1), key=1)
         groups = private.by("city", keys=["a", "b"])
         for mechanism in (
-            private.count().laplace(epsilon=1), private.count(of="units").laplace(epsilon=1),
-            private.where(f"city <> '{'x'}'").sum("n", bounds=(0, 5)).laplace(epsilon=1),
-            private.histogram("city", keys=["a"]).laplace(epsilon=1), private.median("n").permute_and_flip(epsilon=1),
-            private.variance("n", bounds=(0, 5)).laplace(epsilon=1),
-            private.discover("city").laplace(epsilon=1, delta="1e-6"),
-            groups.answers(epsilon=1, n=groups.count(), m=groups.mean("n", bounds=(0, 5))),
-            private.by("city").answers(epsilon=1, delta="1e-6"),
-            private.join({"city": ["a"], "w": [1]}, on="city").sum("w", bounds=(0, 1)).laplace(epsilon=1),
+            private.count().mechanism(epsilon=1), private.count(of="units").mechanism(epsilon=1),
+            private.where(f"city <> '{'x'}'").sum("n", bounds=(0, 5)).mechanism(epsilon=1),
+            private.histogram("city", keys=["a"]).mechanism(epsilon=1), private.median("n").mechanism(epsilon=1),
+            private.variance("n", bounds=(0, 5)).mechanism(epsilon=1),
+            private.discover("city").mechanism(epsilon=1, delta="1e-6"),
+            groups.agg(n=groups.count(), m=groups.mean("n", bounds=(0, 5))).mechanism(epsilon=1),
+            private.by("city").agg().mechanism(epsilon=1, delta="1e-6"),
+            private.join({"city": ["a"], "w": [1]}, on="city").sum("w", bounds=(0, 1)).mechanism(epsilon=1),
         ):  # fmt: skip
             print(ledger.run(mechanism), repr(mechanism), repr(private), private)
     out, err = capfd.readouterr()

@@ -40,11 +40,15 @@ def table_of(rows: list[Any], unit: Any, neighbours: Any) -> xp.PrivateTable:
 
 def asked(table: xp.PrivateTable, *, epsilon: Any = 6) -> Any:
     groups = table.by("city", "year", keys={"city": ["a", "b", "empty"], "year": [1, 2]})
-    return groups.answers(
-        epsilon=epsilon, total=True, rows=groups.count(), units=groups.count(of="units"),
-        total_n=groups.sum("n", bounds=(-1, 2), missing=2), mean=groups.mean("n", bounds=(0, 3)),
-        spread=groups.variance("n", bounds=(0, 2)), median=groups.median("n", bounds=(0, 3)),
-    )  # fmt: skip
+    return groups.agg(
+        total=True,
+        rows=groups.count(),
+        units=groups.count(of="units"),
+        total_n=groups.sum("n", bounds=(-1, 2), missing=2),
+        mean=groups.mean("n", bounds=(0, 3)),
+        spread=groups.variance("n", bounds=(0, 2)),
+        median=groups.median("n", bounds=(0, 3)),
+    ).mechanism(epsilon=epsilon)
 
 
 def seen(mechanism: Any) -> tuple[list[Any], list[list[int]]]:
@@ -144,7 +148,7 @@ def test_samples_refute_nothing_but_too_little_noise(relation: Any) -> None:
         made = []
         for table in tables:
             groups = table.by("city", keys=["a", "b"])
-            made.append(groups.answers(epsilon=epsilon, n=groups.count(), m=groups.median("n", bounds=(0, 3))))
+            made.append(groups.agg(n=groups.count(), m=groups.median("n", bounds=(0, 3))).mechanism(epsilon=epsilon))
         return outputs(made)
 
     assert not audit(of(2), [(0, 1)], guarantee=guarantee, samples=500).refuted
@@ -175,7 +179,7 @@ def test_samples_refute_no_discovered_keys_but_low_thresholds_and_little_noise(u
 
     def refuted(epsilon: Any, one: Any, samples: int = 600, threshold: int | None = None) -> bool:
         groups = [remembered([*crowd, *rows], unit, relation).by("city") for rows in (one, other)]
-        made = [each.answers(epsilon=epsilon, delta=0.1) for each in groups]
+        made = [each.agg().mechanism(epsilon=epsilon, delta=0.1) for each in groups]
         for each in made if threshold else ():
             vars(each)["threshold"] = threshold
         mechanism = lambda data, noise: found(made[data].sample(None, noise))  # noqa: E731
@@ -192,7 +196,7 @@ def test_the_threshold_of_discovered_groups_is_the_least() -> None:
     table = table_of(REST, xp.Unit("p", rows=3, groups=2), "add-remove")
     groups = table.by("city")
     for delta in (Fraction(1, 10), Fraction(1, 1000)):
-        mechanism = groups.answers(epsilon=2, delta=delta, n=groups.count())
+        mechanism = groups.agg(n=groups.count()).mechanism(epsilon=2, delta=delta)
         noise, rate = mechanism._found_noise
         assert rate == Fraction(1, 2)  # half of ε for the keys, and two groups of one unit
         step = Fraction(np.exp(-0.5))
@@ -212,11 +216,13 @@ def test_no_row_makes_many_combinations_fail() -> None:
     connection.execute(f"CREATE TABLE t AS SELECT {', '.join(f'49 AS {name}' for name in names)}")
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
     groups = table.by(*names[:6], keys=[(i,) * 6 for i in range(50)])
-    out = xp.Ledger(epsilon=200, noise=xp.SeededNoise(1)).run(groups.answers(epsilon=200, n=groups.count())).value
+    out = (
+        xp.Ledger(epsilon=200, noise=xp.SeededNoise(1)).run(groups.agg(n=groups.count()).mechanism(epsilon=200)).output
+    )
     assert out["n"] == [0] * 49 + [1]
     wide, book = table.by(*names, keys=[(i,) * 12 for i in range(50)]), xp.Ledger(epsilon=1)
     with pytest.raises(InvalidValue, match="combinations"):
-        book.run(wide.answers(epsilon=1, n=wide.count()))
+        book.run(wide.agg(n=wide.count()).mechanism(epsilon=1))
     assert book.remaining.epsilon == 1
 
 
@@ -231,7 +237,7 @@ def test_statistics_are_about_the_table_that_is_grouped() -> None:
     )
     for statistic in (numbers.sum("x", bounds=(0, 9)), numbers.mean("x + 1", bounds=(0, 9)),
                       numbers.variance("x", bounds=(0, 9)), numbers.median("x")):  # fmt: skip
-        with pytest.raises(InvalidValue, match="another table"):
-            texts.answers(epsilon=1, n=statistic)
+        with pytest.raises(InvalidValue, match="other groups"):
+            texts.agg(n=statistic).mechanism(epsilon=1)
     with pytest.raises(InvalidValue, match="not about its rows"):
-        texts.ask(lambda rows, e: numbers.rows("a").count().laplace(epsilon=e), epsilon=1)
+        texts.ask(lambda rows: numbers.rows("a").count()).mechanism(epsilon=1)

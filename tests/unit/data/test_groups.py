@@ -60,38 +60,32 @@ def test_answers_by_group(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
     groups = table.by("city", CITIES)
 
-    def mean(rows: xp.PrivateTable, epsilon: float) -> Any:
-        return rows.mean("cost", bounds=(0, 4)).laplace(epsilon=epsilon)
-
-    mechanism = groups.ask(mean, epsilon=100)
-    release = ledger.run(mechanism)
-    assert release.value == pytest.approx({"Rome": 0, "Oslo": 1, "It's": 2}, abs=0.05)
+    question = groups.ask(lambda rows: rows.mean("cost", bounds=(0, 4)))
+    mechanism = question.mechanism(epsilon=100)
+    release = ledger.run(question, epsilon=100)
+    assert release.mechanism == mechanism
+    assert dict(release.value) == pytest.approx({"Rome": 0, "Oslo": 1, "It's": 2}, abs=0.05)
     assert release.charged == xp.Cost(100)
     assert [one.epsilon for one in mechanism.mechanisms] == [100.0] * 3  # type: ignore[attr-defined]
-    assert "Rome: mean of cost" in mechanism.describe(release.value)
-    medians = groups.ask(
-        lambda rows, e: rows.median("cost", bounds=(0, 4), grid=1).permute_and_flip(epsilon=e), epsilon=9
-    )
+    assert "Rome: mean of cost" in mechanism.describe(release.output)
+    medians = groups.ask(lambda rows: rows.median("cost", bounds=(0, 4), grid=1)).mechanism(epsilon=9)
     assert ledger.run(medians).value == {"Rome": 0, "Oslo": 1, "It's": 2}
     older = table.by("CASE WHEN cost > 0.5 THEN 1 ELSE 0 END", [0, 1])
-    total = older.ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=50)
-    assert ledger.run(total).value == pytest.approx({0: 1000, 1: 2001}, abs=2)
+    total = older.ask(lambda rows: rows.count()).mechanism(epsilon=50)
+    assert dict(ledger.run(total).value) == pytest.approx({0: 1000, 1: 2001}, abs=2)
 
 
 @pytest.mark.parametrize(("relation", "share"), [("add-remove", 1.0), ("substitute", 0.5)])
 def test_each_group_gets_its_share(connection: duckdb.DuckDBPyConnection, relation: Any, share: float) -> None:
-    given = []
-
-    def counted(rows: xp.PrivateTable, epsilon: float) -> Any:
-        given.append(epsilon)
-        return rows.count().laplace(epsilon=epsilon)
+    def shares(groups: xp.data.Groups, epsilon: float) -> list[float]:
+        made: Any = groups.ask(lambda rows: rows.count()).mechanism(epsilon=epsilon)
+        assert made.guarantee.worst_case == xp.Cost(epsilon)
+        return [one.guarantee.worst_case.epsilon for one in made.mechanisms]
 
     table = xp.read(connection, table="t", unit="row", neighbours=relation, key=1)
-    table.by("city", CITIES).ask(counted, epsilon=1)
-    assert given == [share] * 3
+    assert shares(table.by("city", CITIES), 1) == [share] * 3
     people = xp.read(connection, table="t", unit=xp.Unit("person", rows=2), neighbours=relation, key=1)
-    assert people.by("city", CITIES).ask(counted, epsilon=3).guarantee.worst_case == xp.Cost(3)
-    assert given[3:] == [1.0] * 3
+    assert shares(people.by("city", CITIES), 3) == [1.0] * 3
 
 
 def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
@@ -102,13 +96,16 @@ def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection
     with pytest.raises(InvalidValue):
         table.by("city", [1])  # text is not a number
     groups = table.by("city", ["Rome", "Oslo"])
+    dear = groups.made_for_each(lambda rows: rows.count().mechanism(epsilon=1))
     with pytest.raises(InvalidValue, match=r"costs ε 1, more than its share of ε 0\.5"):
-        groups.ask(lambda rows, e: rows.count().laplace(epsilon=1), epsilon=1)
-    with pytest.raises(InvalidValue, match="without δ"):
-        groups.ask(lambda rows, e: rows.count().gaussian(epsilon=e, delta="1e-6"), epsilon=1)
+        Grouped(question=groups, mechanisms=dear, epsilon=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="a question, without an ε; got a Noisy"):
+        groups.ask(lambda rows: rows.count().mechanism(epsilon=1))  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidValue, match="takes no δ"):
+        groups.ask(lambda rows: rows.count()).mechanism(epsilon=1, delta="1e-6")
     with pytest.raises(InvalidValue, match="not about its rows"):
-        groups.ask(lambda rows, e: table.where("cost > 0").count().laplace(epsilon=e), epsilon=1)
-    one = groups.rows("Rome").count().laplace(epsilon="0.1")
+        groups.ask(lambda rows: table.where("cost > 0").count()).mechanism(epsilon=1)
+    one = groups.rows("Rome").count().mechanism(epsilon="0.1")
     with pytest.raises(InvalidValue, match="2 groups need one question each, got 1"):
         Grouped(question=groups, mechanisms=(one,), epsilon=1)
 

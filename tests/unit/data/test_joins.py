@@ -92,7 +92,7 @@ def test_no_private_key_makes_a_join_fail(name: str) -> None:
         joined = table.join(public, on=on, keep=keep)  # type: ignore[arg-type]
         questions += [joined.count(), joined.histogram("v", keys=["v0"]), joined.where("v <> 'v0'").count()]
     groups = table.join(public, on=on).by("v", keys=["v0"])
-    answers = groups.answers(epsilon=1, n=groups.count())
+    answers = groups.agg(n=groups.count()).mechanism(epsilon=1)
     before = [question.exact() for question in questions]
     for place, value in enumerate(values):
         connection.execute(f"INSERT INTO t VALUES ({place}, {value})")
@@ -156,14 +156,15 @@ def test_bins_and_bounds() -> None:
 
 def test_answers_and_entries_are_frames(table: xp.PrivateTable) -> None:
     book = xp.Ledger(epsilon=5, delta=1e-6, noise=xp.SeededNoise(1))
-    cells = book.run(table.histogram("zip", keys=["10", "2"]).laplace(epsilon=1))
-    assert cells.frame.names == ("zip", "value", "error")
+    cells = book.run(table.histogram("zip", keys=["10", "2"]).mechanism(epsilon=1))
+    assert cells.frame.names == ("what", "zip", "value", "low", "high", "error")
     assert cells.frame["zip"] == ["10", "2", "other"]
-    assert cells.frame["error"][0] == cells.mechanism.error_bound("0.95")  # type: ignore[attr-defined]
-    one = book.run(table.where("n > 5").count().laplace(epsilon=1))
-    assert one.frame.rows == ((one.value, one.mechanism.error_bound("0.95")),)  # type: ignore[attr-defined]
+    assert 0 < cells.frame["error"][0] <= cells.mechanism.error_bound("0.95")  # type: ignore[attr-defined]
+    one = book.run(table.where("n > 5").count().mechanism(epsilon=1))
+    error = one.mechanism.error_bound("0.95")  # type: ignore[attr-defined]
+    assert one.frame.rows == (("count of rows", one.output, one.output - error, one.output + error, error),)
     assert "<table>" in one._repr_html_()
-    many = book.run(table.quantile("n", [0.25, 0.75], bounds=(0, 99)).permute_and_flip(epsilon=1))
+    many = book.run(table.quantile("n", [0.25, 0.75], bounds=(0, 99)).mechanism(epsilon=1))
     assert len(many.frame) == 2
     entries = book.entries().frame
     assert entries["charged_epsilon"] == [1.0, 1.0, 1.0]

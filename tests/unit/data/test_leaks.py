@@ -152,7 +152,7 @@ def test_what_is_not_defined_for_all_values_is_refused(text: str) -> None:
     table = xp.read(people(True), table="t", unit="row", neighbours="add-remove")
     ledger = xp.Ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue):
-        ledger.run(table.where(f"CASE WHEN salary > {K} THEN {text} END").count().laplace(epsilon=1))
+        ledger.run(table.where(f"CASE WHEN salary > {K} THEN {text} END").count().mechanism(epsilon=1))
     assert ledger.remaining == ledger.limit
 
 

@@ -60,7 +60,7 @@ def test_intervals_hold_in_95_of_100_cases() -> None:
     rng = np.random.default_rng(5)
     people = np.repeat(np.arange(300).astype(str), rng.integers(1, 6, 300))
     table = read([*zip(people, rng.normal(5, 5, people.size), strict=True)])
-    mechanism = table.lost("cost", bounds=(0, 9)).laplace(epsilon=0.5)
+    mechanism = table.lost("cost", bounds=(0, 9)).mechanism(epsilon=0.5)
     (below, inside, above), (few, many) = mechanism.question.exact()
     truth = (below / (below + inside + above), above / (below + inside + above), many / (few + many))
     missed, noise = 0, xp.SeededNoise(3)
@@ -74,7 +74,7 @@ def test_intervals_hold_in_95_of_100_cases() -> None:
 def test_an_interval_for_a_quarter_of_the_noise_would_be_caught() -> None:
     rng, noise = np.random.default_rng(5), xp.SeededNoise(3)
     mechanism = read([*zip(map(str, range(300)), rng.normal(5, 5, 300), strict=True)]).lost("cost", bounds=(0, 9))
-    wrong, right = mechanism.laplace(epsilon=2), mechanism.laplace(epsilon=0.5)
+    wrong, right = mechanism.mechanism(epsilon=2), mechanism.mechanism(epsilon=0.5)
     (below, inside, above), _ = mechanism.exact()
     missed = 0
     for _ in range(500):
@@ -94,9 +94,9 @@ def test_shares_of_noisy_counts(counts: tuple[int, int, int], share: LostShare) 
 
 def test_what_is_published_can_be_read_stored_and_shown() -> None:
     ledger = xp.Ledger(epsilon=10)
-    release = ledger.run(read(ROWS * 50).lost("cost", bounds=(0, 10)).laplace(epsilon=5))
+    release = ledger.run(read(ROWS * 50).lost("cost", bounds=(0, 10)).mechanism(epsilon=5))
     assert release.charged == xp.Cost(5)
-    assert release.frame.names == ("what", "value", "low", "high")
+    assert release.frame.names == ("what", "value", "low", "high", "error")
     assert release.frame["what"][2] == "units with more such rows"
     assert "of their units have more such rows than count" in str(release)
 
@@ -110,6 +110,6 @@ def test_what_is_shown_of_a_share_includes_its_rounding() -> None:
 def test_no_error_is_larger_than_was_foretold(outside: int) -> None:
     costs = [5.0] * (1000 - outside) + [99.0] * outside
     mechanism = read([*zip(map(str, range(1000)), costs, strict=True)], unit="row").lost("cost", bounds=(0, 10))
-    noisy, noise = mechanism.laplace(epsilon=1), xp.SeededNoise(2)
+    noisy, noise = mechanism.mechanism(epsilon=1), xp.SeededNoise(2)
     shown = [max(share.error for share in noisy.sample(None, noise)[:2]) for _ in range(40)]
     assert np.median(shown) <= noisy.expected_error(1000, 1000)

@@ -71,7 +71,7 @@ def test_the_noise_is_for_what_a_unit_moves(connection: duckdb.DuckDBPyConnectio
     for rows, relation in product((1, 3), ("add-remove", "substitute")):
         unit = xp.Unit("person", rows=rows)
         table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=1)  # type: ignore[arg-type]
-        mechanism = table.variance("x", bounds=(0, 2)).laplace(epsilon=2)
+        mechanism = table.variance("x", bounds=(0, 2)).mechanism(epsilon=2)
         assert mechanism._scale == Fraction(3 * rows, 2)
         assert mechanism.guarantee.worst_case == xp.Cost(2)
 
@@ -100,7 +100,7 @@ def test_statistics_are_the_true_ones_with_much_epsilon(visits: Any, unit: Any, 
     ledger = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(1))
 
     def ask(question: Any) -> Any:
-        return ledger.run(question.laplace(epsilon=10_000)).value
+        return ledger.run(question.mechanism(epsilon=10_000)).value
 
     true = np.cov(data.T, ddof=0)
     assert ask(table.variance("x", bounds=(0, 100))) == pytest.approx(true[0, 0], rel=0.01)
@@ -116,7 +116,9 @@ def test_statistics_are_the_true_ones_with_much_epsilon(visits: Any, unit: Any, 
 def test_at_a_common_epsilon_answers_are_useful(visits: Any) -> None:
     connection, _ = visits
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
-    mechanism = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).laplace(epsilon=1)
+    mechanism = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).mechanism(
+        epsilon=1
+    )
     slopes = [mechanism.sample(None, xp.SeededNoise(seed)).coefficients[0] for seed in range(20)]
     assert np.median(slopes) == pytest.approx(2, abs=0.5)
 
@@ -125,19 +127,19 @@ def test_where_every_row_is_a_person_the_best_mechanism_reads_the_columns(visits
     connection, data = visits
     ledger, true = xp.Ledger(epsilon=1000, noise=xp.SeededNoise(1)), np.cov(data.T, ddof=0)
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
-    variance = table.variance("x", bounds=(0, 100), missing=0).noisy(epsilon=10)
-    assert ledger.run(variance).value.value == pytest.approx(true[0, 0], rel=0.05)
+    variance = table.variance("x", bounds=(0, 100), missing=0).mechanism(epsilon=10)
+    assert ledger.run(variance).value == pytest.approx(true[0, 0], rel=0.05)
     assert variance.guarantee.worst_case == xp.Cost(10)
     both: dict[str, Any] = {"bounds": BOUNDS, "missing": 0}
-    assert ledger.run(table.covariance("x", "y", **both).noisy(epsilon=10)).value.value == pytest.approx(
+    assert ledger.run(table.covariance("x", "y", **both).mechanism(epsilon=10)).value == pytest.approx(
         true[0, 1], rel=0.2
     )
-    assert ledger.run(table.correlation("x", "y", **both).noisy(epsilon=10)).value == pytest.approx(0.7, abs=0.1)
-    line = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).noisy(epsilon=10)
+    assert ledger.run(table.correlation("x", "y", **both).mechanism(epsilon=10)).value == pytest.approx(0.7, abs=0.1)
+    line = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).mechanism(epsilon=10)
     assert ledger.run(line).value.coefficients[0] == pytest.approx(2, abs=0.2)
     for other in (table.where("x > 0"), xp.read(connection, table="t", unit="row", neighbours="add-remove")):
-        assert isinstance(other.variance("x", bounds=(0, 100), missing=0).noisy(epsilon=1), NoisyMoments)
-    assert isinstance(table.variance("x", bounds=(0, 100)).noisy(epsilon=1), NoisyMoments)  # rows may not count
+        assert isinstance(other.variance("x", bounds=(0, 100), missing=0).mechanism(epsilon=1), NoisyMoments)
+    assert isinstance(table.variance("x", bounds=(0, 100)).mechanism(epsilon=1), NoisyMoments)  # rows may not count
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
@@ -149,26 +151,43 @@ def test_winsorized_means_within_loose_bounds(visits: Any, relation: Any, unit: 
     values = data[data[:, 0] > 40, 0]
     expected = np.clip(values, *np.quantile(values, [0.05, 0.95])).mean()
     ledger = xp.Ledger(epsilon=100, noise=xp.SeededNoise(1))
-    mechanism = question.laplace(epsilon=8)
+    mechanism = question.mechanism(epsilon=8)
     assert mechanism.guarantee.worst_case == xp.Cost(8)
-    found = published(ledger.run(mechanism).value)
+    found = ledger.run(mechanism)
     assert found.value == pytest.approx(expected, abs=2)
-    assert found.noise is not None
-    assert 0 < found.noise < 2
-    loose = ledger.run(table.mean("x", bounds=(-1e6, 1e6)).laplace(epsilon=8)).value
+    assert found.error is not None
+    assert 0 < found.error < 2
+    assert found.value.how == found.output
+    loose = ledger.run(table.mean("x", bounds=(-1e6, 1e6)).mechanism(epsilon=8)).value
     assert abs(loose - expected) > 2  # noise for the bounds
 
 
 def test_error_bars_of_winsorized_means_hold(connection: duckdb.DuckDBPyConnection) -> None:
-    values = np.arange(200) % 40 * 1.5
+    values = np.arange(1000) % 40 * 1.5
     fill(connection, [("p", float(x), 0.0) for x in values])
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
-    mechanism = table.winsorized_mean("x", trim=0.1, bounds=(0, 1000)).laplace(epsilon=2)
+    mechanism = table.winsorized_mean("x", trim=0.1, bounds=(0, 1000)).mechanism(epsilon=2)
     found = [published(mechanism.sample(None, xp.SeededNoise(seed))) for seed in range(40)]
     off = np.array([abs(each.value - np.clip(values, each.low, each.high).mean()) for each in found])
     noise = np.array([each.noise for each in found])
     assert (off > noise).mean() <= 0.05
     assert (off > noise / 10).mean() > 0.05  # a tenth of it would not do
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_no_bar_where_the_quantiles_may_frame_nothing(connection: duckdb.DuckDBPyConnection, relation: Any) -> None:
+    """300 heights at ε 0.1: whether there are enough is decided from the noisy number of values, or the public one."""
+    heights = np.random.default_rng(1).normal(170, 10, 300)
+    fill(connection, [("p", float(x), 0.0) for x in heights])
+    table = xp.read(connection, table="t", unit="row", neighbours=relation, key=1)
+    question = table.winsorized_mean("x", trim=0.1, missing=0, bounds=(0, 100_000))
+    few = question.mechanism(epsilon="0.1")
+    found = [published(few.sample(None, xp.SeededNoise(seed))) for seed in range(20)]
+    assert all(one.noise is None for one in found)
+    assert "too few values for this trim" in few.describe(found[0])
+    enough = question.mechanism(epsilon=20)
+    assert published(enough.sample(None, xp.SeededNoise(1))).noise is not None
+    assert (enough.knows_error(300), few.knows_error(300)) == (True, False)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
@@ -191,14 +210,14 @@ def test_the_shares_of_a_winsorized_mean_add_up(connection: duckdb.DuckDBPyConne
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
     fill(connection, [("p", float(x % 10), 0.0) for x in range(100)])
     for bounds in ((0, 9), None):
-        mechanism = table.winsorized_mean("x", trim=0.2, bounds=bounds).laplace(epsilon=10_000)
+        mechanism = table.winsorized_mean("x", trim=0.2, bounds=bounds).mechanism(epsilon=10_000)
         found, again = published(mechanism.sample(None, xp.SeededNoise(1))), xp.SeededNoise(1)
         assert found.value == pytest.approx(4.3, abs=0.01)
         assert tuple(mechanism._ends.sample(None, again)) == (found.low, found.high) == (1.0, 7.0)
         mean = winsorized.mean_between(table, mechanism.question.ranks.value, 1.0, 7.0)
         rest = 10_000 - Fraction(str(mechanism._ends.epsilon))
         assert CountedMean(question=mean, epsilon=rest).sample(None, again)[0] == found.value
-    tiny = table.winsorized_mean("x", trim=0.2).laplace(epsilon="1e-11")
+    tiny = table.winsorized_mean("x", trim=0.2).mechanism(epsilon="1e-11")
     with pytest.raises(InvalidValue):  # before anything is charged
         xp.Ledger(epsilon=1).run(tiny)
     with pytest.raises(InvalidValue, match="below 1/2"):
@@ -212,7 +231,7 @@ def test_where_all_values_are_the_same_that_is_the_mean(
 ) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove", key=1)
     fill(connection, [("p", value, 0.0)] * 50)
-    mechanism = table.winsorized_mean("x", trim=0.1, bounds=bounds).laplace(epsilon=10_000)
+    mechanism = table.winsorized_mean("x", trim=0.1, bounds=bounds).mechanism(epsilon=10_000)
     found = published(mechanism.sample(None, xp.SeededNoise(1)))
     expected = min(max(value, 0.0), 9.0) if bounds else float(np.float32(min(value, 3.4028234663852886e38)))
     assert found.value == pytest.approx(expected)
@@ -246,9 +265,9 @@ def test_no_row_causes_an_error(connection: duckdb.DuckDBPyConnection, rows: Any
             table.variance("x", bounds=(0, 1), missing=missing),
             table.correlation("x", "y", bounds=[(0, 1), (5, 5)], missing=missing),
         ):
-            assert np.isfinite(question.laplace(epsilon=1).sample(None, xp.SeededNoise(1)))
+            assert np.isfinite(question.mechanism(epsilon=1).sample(None, xp.SeededNoise(1)))
         winsorized = table.winsorized_mean("x", trim=0.25, bounds=(0, 1), missing=missing)
-        assert 0 <= winsorized.laplace(epsilon=1).sample(None, xp.SeededNoise(1)).value <= 1
+        assert 0 <= winsorized.mechanism(epsilon=1).sample(None, xp.SeededNoise(1)).value <= 1
 
 
 def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection) -> None:

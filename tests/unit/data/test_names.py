@@ -27,49 +27,50 @@ Asked = Callable[[xp.PrivateTable, str], Any]
 
 def _grouped(table: xp.PrivateTable, name: str) -> Any:
     groups = table.by(name, "city", keys={name: [1, 2, 3], "city": ["Rome", "Oslo"]})
-    return groups.answers(
-        epsilon=1,
+    return groups.agg(
         n_rows=groups.count(),
         n_sum=groups.sum(name, bounds=(0, 9)),
         n_var=groups.variance(name, bounds=(0, 9)),
         n_mid=groups.median(name, bounds=(0, 9)),
-    )
+    ).mechanism(epsilon=1)
 
 
 def _found(table: xp.PrivateTable, name: str) -> Any:
     groups = table.by(name)
-    return groups.answers(epsilon=50, delta=1e-9, n_mean=groups.mean(name, bounds=(0, 9)))
+    return groups.agg(n_mean=groups.mean(name, bounds=(0, 9))).mechanism(epsilon=50, delta=1e-9)
 
 
 def _looked_up(table: xp.PrivateTable, name: str) -> Any:
     joined = table.join({name: [1, 2, 3], "word": ["one", "two", "three"]}, on=name)
-    return joined.histogram("word", keys=["one", "three"]).laplace(epsilon=1)
+    return joined.histogram("word", keys=["one", "three"]).mechanism(epsilon=1)
 
 
 ASKED: dict[str, Asked] = {
-    "sum": lambda t, name: t.sum(name, bounds=(0, 9)).laplace(epsilon=1),
-    "mean": lambda t, name: t.mean(name, bounds=(0, 9)).laplace(epsilon=1),
-    "mean without bounds": lambda t, name: t.mean(name).laplace(epsilon=1),
-    "variance": lambda t, name: t.variance(name, bounds=(0, 9)).laplace(epsilon=1),
-    "variance without bounds": lambda t, name: t.variance(name).laplace(epsilon=1),
-    "covariance": lambda t, name: t.covariance(name, "n", bounds=[(0, 9), (0, 9)]).laplace(epsilon=1),
-    "correlation": lambda t, name: t.correlation("n", name, bounds=[(0, 9), (0, 9)]).laplace(epsilon=1),
-    "regression": lambda t, name: t.regression([name], "n", bounds=[(0, 9)], target_bounds=(0, 9)).laplace(epsilon=1),
-    "winsorized": lambda t, name: t.winsorized_mean(name, trim=0.2, bounds=(0, 9)).laplace(epsilon=1),
-    "quantiles": lambda t, name: t.quantile(name, [0.2, 0.6], bounds=(0, 9)).permute_and_flip(epsilon=1),
-    "median": lambda t, name: t.median(name).permute_and_flip(epsilon=1),
-    "keys": lambda t, name: t.histogram(name, keys=[3, 1]).laplace(epsilon=1),
-    "bins": lambda t, name: t.histogram(name, bins=[0, 2, 4]).laplace(epsilon=1),
-    "only": lambda t, name: t.histogram(name, keys=[3, 1]).only([1]).laplace(epsilon=1),
-    "discovered": lambda t, name: t.discover(name).laplace(epsilon=50, delta=1e-9),
-    "top": lambda t, name: t.discover(name).top(2, epsilon=50, delta=1e-9),
+    "sum": lambda t, name: t.sum(name, bounds=(0, 9)).mechanism(epsilon=1),
+    "mean": lambda t, name: t.mean(name, bounds=(0, 9)).mechanism(epsilon=1),
+    "mean without bounds": lambda t, name: t.mean(name).mechanism(epsilon=1),
+    "variance": lambda t, name: t.variance(name, bounds=(0, 9)).mechanism(epsilon=1),
+    "variance without bounds": lambda t, name: t.variance(name).mechanism(epsilon=1),
+    "covariance": lambda t, name: t.covariance(name, "n", bounds=[(0, 9), (0, 9)]).mechanism(epsilon=1),
+    "correlation": lambda t, name: t.correlation("n", name, bounds=[(0, 9), (0, 9)]).mechanism(epsilon=1),
+    "regression": lambda t, name: t.regression([name], "n", bounds=[(0, 9)], target_bounds=(0, 9)).mechanism(epsilon=1),
+    "winsorized": lambda t, name: t.winsorized_mean(name, trim=0.2, bounds=(0, 9)).mechanism(epsilon=1),
+    "quantiles": lambda t, name: t.quantile(name, [0.2, 0.6], bounds=(0, 9)).mechanism(epsilon=1),
+    "median": lambda t, name: t.median(name).mechanism(epsilon=1),
+    "keys": lambda t, name: t.histogram(name, keys=[3, 1]).mechanism(epsilon=1),
+    "bins": lambda t, name: t.histogram(name, bins=[0, 2, 4]).mechanism(epsilon=1),
+    "only": lambda t, name: t.histogram(name, keys=[3, 1]).only([1]).mechanism(epsilon=1),
+    "discovered": lambda t, name: t.discover(name).mechanism(epsilon=50, delta=1e-9),
+    "top": lambda t, name: t.discover(name).top(2).mechanism(epsilon=50, delta=1e-9),
     "groups": _grouped,
     "discovered groups": _found,
-    "group by group": lambda t, name: t.by(name, keys=[1, 2]).ask(
-        lambda rows, share: rows.covariance("n", name, bounds=[(0, 9), (0, 9)]).laplace(epsilon=share), epsilon=1
+    "group by group": lambda t, name: (
+        t.by(name, keys=[1, 2])
+        .ask(lambda rows: rows.covariance("n", name, bounds=[(0, 9), (0, 9)]))
+        .mechanism(epsilon=1)
     ),
     "join": _looked_up,
-    "matched": lambda t, name: t.join({name: [1, 7]}, on=name, keep="matched").count().laplace(epsilon=1),
+    "matched": lambda t, name: t.join({name: [1, 7]}, on=name, keep="matched").count().mechanism(epsilon=1),
 }
 
 
@@ -117,7 +118,7 @@ def test_columns_of_rows_may_have_any_name(name: str) -> None:
     table = xp.read(frame, unit="row", neighbours="substitute")
     assert np.asarray(table.column(name)).tolist() == [3, 1, 2]
     assert table.column(name, "n_").shape == (3, 2)
-    noisy = table.variance(name, bounds=(0, 9), missing=0).noisy(epsilon=1)
+    noisy = table.variance(name, bounds=(0, 9), missing=0).mechanism(epsilon=1)
     noisy.check(None)
     assert repr(name) in repr(table.column(name))
 
@@ -143,7 +144,7 @@ def test_groups_never_overlap_whatever_their_column_is_called() -> None:
     connection.execute("CREATE TABLE t AS SELECT i AS id, i % 40 AS n, i = 78 AS sick FROM range(200) r(i)")
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove").derive(**{name: "n"})
     groups = table.by(name, keys=range(10, 1510))
-    asked = groups.ask(lambda rows, e: rows.count().laplace(epsilon=e), epsilon=0.25)
+    asked = groups.ask(lambda rows: rows.count()).mechanism(epsilon=0.25)
     counts = [cast(Count, mechanism.question).exact() for mechanism in asked.mechanisms]
     assert sum(counts) == 150
     assert counts[:30] == [5] * 30
@@ -164,7 +165,7 @@ def test_no_join_fails_because_of_a_row(salary: int) -> None:
     table = xp.read(frame, unit="row", neighbours="add-remove").derive(**{"n + 0": "CAST(n AS TEXT)"})
     joined = table.where("n = 70001").join({"n + 0": ["Rome", "70001"], "v": [1, 2]}, on="n + 0")
     question = joined.sum("v", bounds=(0, 9))
-    question.laplace(epsilon=1e-9).check(None)
+    question.mechanism(epsilon=1e-9).check(None)
     assert question.exact() == (2 if salary == 70_001 else 0)
 
 

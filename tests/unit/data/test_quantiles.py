@@ -72,7 +72,7 @@ def test_the_rate_is_for_what_a_unit_moves(connection: duckdb.DuckDBPyConnection
     rates = {}
     for most in (1, 3):
         table = xp.read(connection, table="t", unit=xp.Unit("person", rows=most), neighbours="add-remove", key=1)
-        mechanism = table.median("x", bounds=(0, 2), grid=1).permute_and_flip(epsilon=1)
+        mechanism = table.median("x", bounds=(0, 2), grid=1).mechanism(epsilon=1)
         rates[most] = mechanism._rate
         assert 2 * mechanism._rate * mechanism.question.moved == 1
     assert rates[1] == 3 * rates[3]
@@ -92,7 +92,7 @@ def test_quantiles_are_the_true_ones_with_much_epsilon(visits: duckdb.DuckDBPyCo
     ledger = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(1))
 
     def ask(question: Any) -> Any:
-        return ledger.run(question.permute_and_flip(epsilon=1000)).value
+        return ledger.run(question.mechanism(epsilon=1000)).output
 
     assert ask(table.median("x", bounds=(0, 30), grid=0.25)) == 12.25
     assert ask(table.median("n", bounds=(0, 10))) == 3
@@ -105,7 +105,7 @@ def test_quantiles_are_the_true_ones_with_much_epsilon(visits: duckdb.DuckDBPyCo
 
 def test_what_it_says(visits: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(visits, table="v", unit=xp.Unit("person", rows=2), neighbours="add-remove", key=1)
-    mechanism = table.median("n", bounds=(0, 10)).permute_and_flip(epsilon=1)
+    mechanism = table.median("n", bounds=(0, 10)).mechanism(epsilon=1)
     assert mechanism.error_bound("0.95") == 11
     release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(mechanism)
     assert "off by at most 11 ranks" in str(release)
@@ -126,7 +126,7 @@ def test_quantiles_without_bounds(visits: duckdb.DuckDBPyConnection, relation: A
     ledger = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(1))
 
     def ask(question: Any) -> Any:
-        return ledger.run(question.permute_and_flip(epsilon=10_000)).value
+        return ledger.run(question.mechanism(epsilon=10_000)).output
 
     assert ask(table.median("x")) == 12.25
     assert ask(table.median("n")) == 3
@@ -158,3 +158,30 @@ def test_a_grid_goes_with_bounds(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="substitute", key=1)
     with pytest.raises(InvalidValue, match="give bounds"):
         table.median("x", grid=1)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_a_median_with_an_interval(connection: duckdb.DuckDBPyConnection, neighbours: Any) -> None:
+    """In the column's own unit, for the ε of the median alone; values beyond the bounds count as the bounds."""
+    connection.execute("INSERT INTO t SELECT 'p' || i, 100 + 40 * sin(i) FROM range(3000) r(i)")
+    table = xp.read(connection, table="t", unit=xp.Unit("person", rows=1), neighbours=neighbours)
+    truth = connection.sql("SELECT quantile_disc(x, 0.5) FROM t").fetchall()[0][0]
+    ledger = xp.Ledger(epsilon=40, noise=xp.SeededNoise(1))
+    question = table.median("x", bounds=(0, 200), interval=True)
+    found = [ledger.run(question, epsilon=1).output for _ in range(40)]
+    assert sum(each.low <= truth <= each.high for each in found) >= 38
+    assert np.median([each.high - each.low for each in found]) < 20
+    release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(question, epsilon=1)
+    low, high = release.interval()
+    assert (float(release.value), low, high) == (*release.output,)
+    assert release.frame["low"] == [low]
+    assert ledger.remaining == xp.Cost(0)
+
+
+def test_an_interval_is_for_one_quantile_of_a_whole_table(connection: duckdb.DuckDBPyConnection) -> None:
+    table = xp.read(connection, table="t", unit="row", neighbours="add-remove")
+    with pytest.raises(InvalidValue, match="an interval is for one quantile"):
+        table.quantile("x", [0.1, 0.5], bounds=(0, 1), interval=True)
+    groups = table.by("person", keys=["r", "s"])
+    with pytest.raises(InvalidValue, match="no quantile of groups"):
+        groups.agg(m=groups.median("x", bounds=(0, 1), interval=True))

@@ -82,8 +82,8 @@ def test_one_unit_moves_counts_by_what_the_search_has_noise_for(
 def test_a_ledger_is_refunded_what_the_search_did_not_take(people: Any, relation: Any, missing: Any) -> None:
     table = table_of(people, "row", relation)
     ledger = xp.Ledger(epsilon=4, noise=xp.SeededNoise(1))
-    mean = ledger.run(table.mean("x", missing=missing).laplace(epsilon=2))
-    found = published(mean.value)
+    mean = ledger.run(table.mean("x", missing=missing).mechanism(epsilon=2))
+    found = published(mean.output)
     assert mean.part == found.level < LEVELS
     assert mean.charged.exact_epsilon == 1 + Fraction(1, 2 ** (LEVELS - found.level))
     assert mean.refunded.exact_epsilon == 2 - mean.charged.exact_epsilon > 0
@@ -98,15 +98,15 @@ def test_a_ledger_is_refunded_what_the_search_did_not_take(people: Any, relation
 def test_spread_and_dependence(people: Any) -> None:
     table = table_of(people, "row", "substitute")
     ledger = xp.Ledger(epsilon=40, noise=xp.SeededNoise(2))
-    variance = published(ledger.run(table.variance("x", missing=0).noisy(epsilon=8)).value)
+    variance = published(ledger.run(table.variance("x", missing=0).mechanism(epsilon=8)).output)
     assert variance.value == pytest.approx(16, rel=0.2)
     assert (variance.noise, len(variance.ranges)) == (None, 1)
-    pair = ledger.run(table.covariance("x", "k", missing=0).laplace(epsilon=8))
-    assert (len(published(pair.value).ranges), pair.refunded > xp.Cost(0)) == (2, True)
-    alike = ledger.run(table.correlation("x", "x", missing=0).laplace(epsilon=8))
-    assert published(alike.value).value == pytest.approx(1, abs=0.2)
-    grouped = table.by("k", [0, 1]).ask(lambda rows, share: rows.mean("x").laplace(epsilon=share), epsilon=8)
-    assert ledger.run(grouped).value[0].value == pytest.approx(20_260, abs=5)
+    pair = ledger.run(table.covariance("x", "k", missing=0).mechanism(epsilon=8))
+    assert (len(published(pair.output).ranges), pair.refunded > xp.Cost(0)) == (2, True)
+    alike = ledger.run(table.correlation("x", "x", missing=0).mechanism(epsilon=8))
+    assert published(alike.output).value == pytest.approx(1, abs=0.2)
+    grouped = table.by("k", [0, 1]).ask(lambda rows: rows.mean("x")).mechanism(epsilon=8)
+    assert ledger.run(grouped).value[0] == pytest.approx(20_260, abs=5)
 
 
 HOSTILE: list[list[Any]] = [
@@ -135,7 +135,7 @@ def test_no_value_causes_an_error(connection: Any, rows: Any, unit: Any) -> None
             table.variance("y", missing=missing),
         ]
         for question in (*asked, table.correlation("x", "k", missing=missing)):
-            mechanism = question.laplace(epsilon=3)
+            mechanism = question.mechanism(epsilon=3)
             found = mechanism.sample(None, xp.SeededNoise(1))
             assert mechanism.describe(found)
             if isinstance(found, Withheld):
@@ -151,18 +151,20 @@ def test_few_values_are_withheld_for_the_price_of_the_search(connection: Any) ->
     ledger = xp.Ledger(epsilon=10, noise=xp.SeededNoise(1))
     asked: list[Any] = [table.mean("x"), table.variance("x"), table.covariance("x", "y"), table.correlation("x", "y")]
     for question in asked:
-        release = ledger.run(question.laplace(epsilon=1))
+        release = ledger.run(question.mechanism(epsilon=1))
         assert release.withheld
         assert (release.part, release.charged, release.refunded) == ("withheld", xp.Cost("1/2"), xp.Cost("1/2"))
         assert "withheld: no range was clear" in str(release)
-        assert release.frame.rows == ((None, None),)
-    median = ledger.run(table.quantile("x", [0.4, 0.6]).permute_and_flip(epsilon=1))
+        assert release.frame.rows == ((release.mechanism.what, None, None, None, None),)
+    median = ledger.run(table.quantile("x", [0.4, 0.6]).mechanism(epsilon=1))
     assert (median.value, median.refunded) == (xp.WITHHELD, xp.Cost(0))
-    assert median.frame.rows == ((0.4, None, None), (0.6, None, None))
-    mean = ledger.run(table.winsorized_mean("x", trim=0.1).laplace(epsilon=1))
+    assert median.frame.rows == (("quantile of x", None, None, None, None),)
+    mean = ledger.run(table.winsorized_mean("x", trim=0.1).mechanism(epsilon=1))
     assert (mean.value, mean.part, mean.refunded) == (xp.WITHHELD, "withheld", xp.Cost("1/2"))
-    grouped = ledger.run(table.by("k", keys=[0, 1]).answers(epsilon=1, middle=table.quantile("x", 0.5)))
-    assert [row[1:] for row in grouped.value.rows] == [(None, None), (None, None)]
+    grouped = ledger.run(table.by("k", keys=[0, 1]).quantile("x", 0.5).mechanism(epsilon=1))
+    assert [row[1:] for row in grouped.output.rows] == [(None, None), (None, None)]
+    assert [*grouped.value.values()] == [xp.WITHHELD, xp.WITHHELD]
+    assert [row[1:] for row in grouped.frame.rows] == [(0, None, None, None, None), (1, None, None, None, None)]
 
 
 def test_a_public_number_of_values_that_is_too_small_is_refused(connection: Any) -> None:
@@ -170,16 +172,21 @@ def test_a_public_number_of_values_that_is_too_small_is_refused(connection: Any)
     table = table_of(connection, "row", "substitute")
     ledger = xp.Ledger(epsilon=10)
     asked: list[Any] = [
-        table.mean("x", missing=0).laplace(epsilon=1),
-        table.covariance("x", "y", missing=0).laplace(epsilon=1),
-        table.quantile("x", 0.5, missing=0).permute_and_flip(epsilon=1),
-        table.winsorized_mean("x", trim=0.1, missing=0).laplace(epsilon=1),
+        table.mean("x", missing=0).mechanism(epsilon=1),
+        table.covariance("x", "y", missing=0).mechanism(epsilon=1),
+        table.quantile("x", 0.5, missing=0).mechanism(epsilon=1),
+        table.winsorized_mean("x", trim=0.1, missing=0).mechanism(epsilon=1),
+        table.mean("x").mechanism(epsilon="0.9"),  # those that are not missing are at most as many
+        table.variance("x").mechanism(epsilon="0.9"),
+        table.median("x").mechanism(epsilon="0.9"),
+        table.where("y > 0").winsorized_mean("x", trim=0.1).mechanism(epsilon="0.9"),
     ]
     for mechanism in asked:
         with pytest.raises(InvalidValue, match="40 records are too few"):
             ledger.run(mechanism)
     assert ledger.remaining == xp.Cost(10)
-    assert ledger.run(table.mean("x").laplace(epsilon=1)).withheld  # how many have a value is private
+    private = table_of(connection, "row", "add-remove")
+    assert xp.Ledger(epsilon=10).run(private.mean("x").mechanism(epsilon=1)).withheld  # nobody knows how few there are
 
 
 def test_what_is_refused(connection: Any) -> None:
@@ -187,7 +194,7 @@ def test_what_is_refused(connection: Any) -> None:
     with pytest.raises(InvalidValue, match="a grid is for values within bounds"):
         table.mean("x", grid=1)  # type: ignore[call-overload]
     with pytest.raises(InvalidValue, match="split in 128"):
-        table.mean("x").laplace(epsilon="1e-11")
+        table.mean("x").mechanism(epsilon="1e-11")
     with pytest.raises(InvalidValue, match="person"):
         table.mean("person")
     with pytest.raises(InvalidValue, match="missing is"):
@@ -195,7 +202,7 @@ def test_what_is_refused(connection: Any) -> None:
 
 
 def test_neighbours_are_those_of_the_table(connection: Any) -> None:
-    mechanism = table_of(connection, PERSON, "substitute").mean("x").laplace(epsilon=1)
+    mechanism = table_of(connection, PERSON, "substitute").mean("x").mechanism(epsilon=1)
     assert isinstance(mechanism, NoisySearched)
     assert mechanism.guarantee.neighbours == "substitute"
     assert mechanism.question.search(1).neighbours == "add-remove"
@@ -222,11 +229,11 @@ def test_noise_that_is_checked_can_be_sampled_for_every_range_that_may_be_found(
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            question.laplace(epsilon=Fraction(middle, 10**12)).check(None)
+            question.mechanism(epsilon=Fraction(middle, 10**12)).check(None)
             high = middle
         except InvalidValue:
             low = middle
-    least = question.laplace(epsilon=Fraction(high, 10**12))
+    least = question.mechanism(epsilon=Fraction(high, 10**12))
     for found in ranges():
         within = question.within([found], least._budgets[1])
         if within is not None:
@@ -236,5 +243,5 @@ def test_noise_that_is_checked_can_be_sampled_for_every_range_that_may_be_found(
 def test_winsorized_means_are_checked_for_every_range_too(connection: Any) -> None:
     question = table_of(connection, "row", "add-remove").winsorized_mean("x", trim=0.1, bounds=None, missing=0)
     with pytest.raises(InvalidValue, match="a rate must be at least"):
-        question.laplace(epsilon="0.000002").check(None)  # enough for 0 … 1
-    question.laplace(epsilon="0.000004").check(None)
+        question.mechanism(epsilon="0.000002").check(None)  # enough for 0 … 1
+    question.mechanism(epsilon="0.000004").check(None)

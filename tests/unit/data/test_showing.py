@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import expost as xp
 from expost.errors import InvalidValue
+from expost.frame import NUMBERS
 
 MARK = "zebra-7f3a"
 
@@ -58,7 +59,7 @@ class Cells(HTMLParser):
 @pytest.mark.parametrize("accounting", ["basic", "renyi"])
 def test_entries_and_statements_are_frames(table: xp.PrivateTable, accounting: Any, tmp_path: Path) -> None:
     book = ledger(accounting=accounting)
-    book.create_account("alice", 2).run(table.where("x > 3").count().laplace(epsilon=1), label="many")
+    book.create_account("alice", 2).run(table.where("x > 3").count().mechanism(epsilon=1), label="many")
     book.reserve(xp.Guarantee({"large": 2, "small": 1})).settle("small")
     entries = book.entries()
     assert next(entries).label == "many"
@@ -133,33 +134,34 @@ def test_a_table_shows_names_and_rules_alone(table: xp.PrivateTable) -> None:
 
 def test_answers_are_plotted_with_their_errors(table: xp.PrivateTable) -> None:
     book = ledger()
-    cells = book.run(table.histogram("city", keys=["Rome", "Oslo"]).laplace(epsilon=5))
+    cells = book.run(table.histogram("city", keys=["Rome", "Oslo"]).mechanism(epsilon=5))
     drawn = cells.plot(ax=axes())
     assert [bar.get_height() for bar in drawn.patches] == list(cells.value.values())
     assert [text.get_text() for text in drawn.get_xticklabels()] == ["Rome", "Oslo", "other"]
     assert any(getattr(each, "has_yerr", False) for each in drawn.containers)
     groups = table.by("city", "x > 40", keys={"city": ["Rome", "Oslo"], "x > 40": [True, False]})
     answers = book.run(
-        groups.answers(
-            epsilon=30, total=True, n=groups.count(), m=groups.mean("x", bounds=(0, 80)), median=groups.median("x")
-        )
+        groups.agg(
+            total=True, n=groups.count(), m=groups.mean("x", bounds=(0, 80)), median=groups.median("x")
+        ).mechanism(epsilon=30)
     )
     means = answers.plot("m", ax=axes())
-    assert [bar.get_height() for bar in means.patches] == answers.value["m"][:4]  # the total is no bar
-    assert means.get_xticklabels()[1].get_text() == "Rome, False"
-    assert means.get_ylabel() == "m"
-    lying = xp.Frame(("k", "n", "n_error"), tuple((f"{i}", i, 1) for i in range(20))).plot(ax=axes())
+    assert means.collections[-1].get_offsets()[:, 0].tolist() == [
+        each.value for each in answers.value["m"].values()
+    ]  # the total is no point
+    assert means.get_yticklabels()[1].get_text() == "Rome, False"
+    assert means.get_xlabel() == "m"
+    many_cells = xp.Frame(("what", "k", *NUMBERS), tuple(("n", f"{i}", i, i - 1, i + 1, 1) for i in range(20)))
+    lying = many_cells.plot(ax=axes())
     assert [bar.get_width() for bar in lying.patches] == list(range(20))
     assert lying.get_xlabel() == "n"
-    middles = answers.plot(ax=axes())  # errors in ranks are not drawn as errors of values
-    assert not any(getattr(each, "has_yerr", False) for each in middles.containers)
-    assert answers.to_pandas().columns[-1] == "median_error_in_ranks"
-    many = book.run(table.quantile("x", [0.25, 0.5, 0.75], bounds=(0, 80)).permute_and_flip(epsilon=5))
-    assert many.frame.names == ("quantile", "value", "value_error_in_ranks")
-    line = many.plot(ax=axes()).lines[0]
-    assert list(line.get_xdata()) == [0.25, 0.5, 0.75]
-    assert tuple(line.get_ydata()) == many.value
-    with pytest.raises(InvalidValue, match="'city' is not a column of numbers"):
+    middles = answers.plot("median", ax=axes())  # errors in ranks are not drawn as errors of values
+    assert middles.get_title() == ""
+    many = book.run(table.quantile("x", [0.25, 0.5, 0.75], bounds=(0, 80)).mechanism(epsilon=5))
+    assert many.frame.names == ("what", "quantile", "value", "low", "high", "error")
+    points = many.plot(ax=axes()).collections[-1].get_offsets()
+    assert tuple(points[:, 0]) == many.output
+    with pytest.raises(InvalidValue, match="no 'city' to plot: there are 'n', 'm', 'median'"):
         answers.plot("city")
     with pytest.raises(InvalidValue, match="no column of numbers"):
         xp.Frame(("a",), (("x",),)).plot()
@@ -187,18 +189,18 @@ def test_an_interrupt_cancels_a_query_and_is_charged(slow: xp.PrivateTable, monk
 
     monkeypatch.setattr(slow.engine, "fetch", begun)
     with pytest.raises(KeyboardInterrupt):
-        book.run(slow.count().laplace(epsilon=2))
+        book.run(slow.count().mechanism(epsilon=2))
     assert next(book.entries()).state == "forfeited"
     assert book.spent == xp.Cost(2)
     monkeypatch.undo()
-    assert book.run(slow.count().laplace(epsilon=2)).value > 0  # the connection is usable
+    assert book.run(slow.count().mechanism(epsilon=2)).value > 0  # the connection is usable
 
 
 @pytest.mark.slow
 def test_progress_is_time_and_nothing_else(slow: xp.PrivateTable, monkeypatch: pytest.MonkeyPatch) -> None:
     told, quick = io.StringIO(), io.StringIO()
     with xp.progress(quick):
-        ledger().run(slow.count().laplace(epsilon=1))
+        ledger().run(slow.count().mechanism(epsilon=1))
     assert quick.getvalue() == ""  # shorter than a second
 
     def ask() -> None:

@@ -56,7 +56,7 @@ def test_every_question_has_the_unit_of_its_table(asked: str, neighbours: Any) -
 
 def test_columns_of_a_question_have_it_too() -> None:
     table = xp.read(FRAME, unit="row", neighbours="substitute")
-    mechanism = table.variance("x", bounds=(0, 2), missing=0).noisy(epsilon=1)
+    mechanism = table.variance("x", bounds=(0, 2), missing=0).mechanism(epsilon=1)
     assert type(mechanism).__name__ == "OnColumns"
     assert mechanism.guarantee.unit == "row"
 
@@ -65,7 +65,7 @@ def test_the_name_of_a_unit_changes_nothing_that_is_computed() -> None:
     plain, named = (
         xp.read(FRAME, unit=xp.Unit("person", rows=2, name=name), neighbours="add-remove", key=1)
         .count()
-        .laplace(epsilon=1)
+        .mechanism(epsilon=1)
         for name in (None, "guest")
     )
     assert plain.fingerprint == named.fingerprint
@@ -161,7 +161,9 @@ def test_a_study_and_python_agree(unit: str, stated: str, tmp_path: Path) -> Non
     ledger = Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", 4, 1e-5, neighbours="substitute", unit=unit)
     path = write_study(tmp_path, COUNT)
     path.write_text(path.read_text().replace('unit = "row"\nwho = "visitor"\n', stated, 1))
-    question = xp.read(FRAME, unit=STUDIES[stated], neighbours="substitute").where("n > 1").count().laplace(epsilon=0.5)
+    question = (
+        xp.read(FRAME, unit=STUDIES[stated], neighbours="substitute").where("n > 1").count().mechanism(epsilon=0.5)
+    )
     try:
         ledger.quote([question])
     except xp.UnitMismatch:

@@ -297,7 +297,7 @@ def test_the_line_of_a_decision_says_what_was_done(party: Party) -> None:
     """Found: it recorded whatever the caller sent, such as another limit, or another account."""
     governor = party.role(GOVERNS)
     party.ledger.run(Fixed(GUARANTEE, 7, part="small"), key="k")
-    assert decide(governor, "account", 'study/a\u00e9"', {"epsilon": 5, "delta": 0, "by": "nobody"})
+    assert decide(governor, "account", 'study/a\u00e9"', {"epsilon": 5, "delta": 0, "reason": "nobody's"})
     assert decide(governor, "drop", 'study/a\u00e9"', {"upto": 9, **NOTE})
     assert decide(governor, "clock", "other", {"limit": [1, 2], **NOTE})
     assert decide(governor, "close", "study", {"reason": "\U0001f600", "by": "me"})

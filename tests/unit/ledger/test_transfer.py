@@ -12,9 +12,11 @@ import pytest
 import expost as xp
 from books import GUARANTEE, disarm, execute, make
 from expost import Ledger
-from expost.ledger import transfer
+from expost.accounting.capacities import RenyiAccounting
+from expost.ledger import schema, transfer
 from expost.ledger.durable import DurableStore
 from expost.ledger.entry import Note
+from expost.ledger.metered import capacity_of
 from toys import Fixed
 
 NOTE = Note("me", "because")
@@ -107,3 +109,16 @@ def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
     with pytest.raises(xp.Busy, match="the copy lacks lines and was closed: the ledger was closed, too"):
         transfer.move_ledger(here, "study", there, NOTE)
     assert Ledger.load(there, "study").closed
+
+
+def test_capacities_of_before_the_first_release_are_told_as_what_they_are() -> None:
+    """Before: tables that differ advised to import the ledger, and importing it said that it was changed."""
+    limit = xp.Cost(1, "1e-6")
+    meters = RenyiAccounting().under(limit)
+    now = meters.capacity(limit)
+    earlier = now._replace(renyi=2 * now.renyi)
+    with pytest.raises(xp.InvalidValue, match=r"cannot be carried over: keep that expost .* at most what remains"):
+        capacity_of(meters, limit, earlier)
+    for backend in ("sqlite", "postgres"):
+        with pytest.raises(xp.InvalidValue, match=r"several meters .* cannot be imported: keep that expost for it"):
+            schema.refuse_unknown(backend, [("0001_books", "0" * 64)])

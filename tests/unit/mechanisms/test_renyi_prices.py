@@ -158,10 +158,12 @@ def test_questions_to_tables_have_the_prices_of_their_noise() -> None:
     connection = duckdb.connect(":memory:")
     connection.execute("CREATE TABLE people AS SELECT i AS age FROM range(100) AS t(i)")
     count = xp.read(connection, table="people", unit="row", neighbours="add-remove").count()
-    normal, laplace = count.gaussian(epsilon=1, delta="1e-6"), count.laplace(epsilon=1)
+    normal, laplace = count.mechanism(epsilon=1, delta="1e-6", noise="gaussian"), count.mechanism(epsilon=1)
     assert normal.renyi_prices(ORDER) == normal.noise.renyi_prices(ORDER)
     assert normal.gaussian_prices() == normal.noise.gaussian_prices()
     assert laplace.renyi_prices(ORDER) == laplace.noise.renyi_prices(ORDER)
     assert laplace.gaussian_prices() is None
     ledger = xp.Ledger(1, 1e-6, accounting="renyi")
-    assert ledger.run(count.gaussian(epsilon="0.2", delta="1e-6")).entry.reserved == xp.Cost(0)  # it takes no δ
+    assert ledger.run(count.mechanism(epsilon="0.2", delta="1e-6", noise="gaussian")).entry.reserved == xp.Cost(
+        0
+    )  # it takes no δ

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commands import CliRunner
-from expost import BudgetExceeded, Cost, InvalidStudy, Ledger
+from expost import BudgetExceeded, Cost, Gaussian, InvalidStudy, Ledger
 from expost.accounting.renyi import tangent_prices
 from expost.cli.main import app
 from expost.guarantee import Guarantee
@@ -134,12 +134,12 @@ def test_normal_noise_without_a_delta_costs_what_its_epsilon_costs(tmp_path: Pat
     price = tangent_prices(Guarantee.uniform("0.05"), order).worst
     assert 0.999 * price < renyi_price(result, 1) <= price
     assert result.outcomes[1].receipts[0].charged == Cost(0)
-    assert result.outcomes[1].how["charged"].startswith("Rényi price 0.02")
+    assert result.outcomes[1].how["charged"].startswith("ρ 0.001")
     again = run_study(result.study)
     assert again.outcomes[1].answer == gaussian
 
 
-@pytest.mark.parametrize(("amount", "chosen"), [("epsilon = 0.05", "normal"), ("epsilon = 2.5", "Laplace")])
+@pytest.mark.parametrize(("amount", "chosen"), [("epsilon = 0.05", "Gaussian"), ("epsilon = 2.5", "Laplace")])
 def test_the_best_noise_is_the_one_that_moves_the_answer_less(tmp_path: Path, amount: str, chosen: str) -> None:
     """With little ε a normal number is nearer to 0 than a Laplace number of the same Rényi price."""
     study = metered(tmp_path, BANDS.replace("epsilon = 0.05", amount) + 'noise = "best"\n', epsilon="3")
@@ -260,3 +260,17 @@ def test_noise_without_an_epsilon_is_never_said_to_cost_none(tmp_path: Path) -> 
     assert "ρ 0." in shown
     (row,) = json.loads(CliRunner().invoke(app, ["answers", str(path), "--json"]).output)
     assert (row["epsilon"], float(row["rho"]) > 0) == (None, True)
+    record = record_of(run_study(read_study(path)))
+    assert "ρ 0." in report_html(record).rsplit("What was charged of what was reserved", 1)[1].split("</svg>")[0]
+    receipt = record["questions"][0]["receipts"][0]
+    assert [receipt[name]["epsilon"] for name in ("reserved", "charged", "refunded")] == [None] * 3
+    assert receipt["used"] == record["questions"][0]["how"]["charged"]
+    page = report_html(record)
+    assert ">total" not in page  # of ε: there is none
+    assert "closed by charges of another kind" in page
+    assert "full" not in str(Ledger.load(f"sqlite:///{tmp_path}/books.db", "people").meters[0])
+    ledger = Ledger(epsilon=1, delta="1e-6", accounting="renyi")
+    release = ledger.run(Gaussian(epsilon="0.1", delta="1e-7", sensitivity=1), on=5)
+    assert str(release.charged).startswith("ρ 0.")
+    assert "ρ 0." in repr(release.charged)
+    assert release.charged == release.entry.charged == Cost(0)

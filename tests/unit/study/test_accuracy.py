@@ -7,7 +7,7 @@ import pytest
 
 import expost as xp
 from expost.study import epsilon_for, plan_study, read_study, run_study
-from studies import TUNED, question, write_study
+from studies import PEOPLE, TUNED, question, write_study
 
 
 def study_of(folder: Path, *questions: str) -> Any:
@@ -94,6 +94,23 @@ def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
     assert second.how["± covers"].startswith("noise on the mean")
 
 
+def test_too_few_values_for_a_trim_are_told_before_and_after(tmp_path: Path) -> None:
+    """6,000 rows at ε 0.05: both quantiles may lie beyond all of them."""
+    loose: dict[str, Any] = {"column": "cost", "trim": 0.05, "bounds": [0, 1_000_000], "missing": 0, "epsilon": 0.05}
+    path = write_study(
+        tmp_path, question("cut", "trimmed_mean", **loose), question("moved", "winsorized_mean", **loose)
+    )
+    path.write_text(path.read_text().replace("[limit]", f"size = {PEOPLE}\n\n[limit]"))
+    study = read_study(path)
+    for line in plan_study(study).lines:
+        assert "6,000 values are too few for this trim and ε" in str(line.accuracy)
+    for outcome in run_study(study).outcomes:
+        assert outcome.answer is not None
+        assert outcome.answer.error is None
+        assert "no error is known" in outcome.answer.text
+        assert "±" not in outcome.answer.text
+
+
 def test_an_accuracy_that_is_not_affordable_does_not_fit(tmp_path: Path) -> None:
     plan = plan_study(study_of(tmp_path, question("much", "count", where="age > 9", epsilon=3.99), count(accuracy=50)))
     assert [line.fit for line in plan.lines] == ["fits", "cannot fit"]
@@ -134,11 +151,11 @@ def test_bounds_may_be_left_out_and_what_finding_a_range_did_not_use_is_refunded
     """Half of ε is for noise; what a search costs of the other half depends on the data."""
     mean = question("paid", "mean", column="cost", epsilon=1)
     pair = question("alike", "correlation", columns=["age", "cost"], missing=0, epsilon=2)
-    spread = question("spread", "variance", column="age", where="age > 20", epsilon=1)
-    study = study_of(tmp_path, mean, pair, spread)
+    spread = question("spread", "variance", column="age", where="age > 20", epsilon=5)  # with 1, 7 of 60 find no range
+    study = read_study(write_study(tmp_path, mean, pair, spread, epsilon=8))
     planned = plan_study(study)
-    assert [line.worst for line in planned.lines] == [xp.Cost(1), xp.Cost(2), xp.Cost(1)]
-    assert [line.best for line in planned.lines] == [xp.Cost("0.5"), xp.Cost(1), xp.Cost("0.5")]  # if withheld
+    assert [line.worst for line in planned.lines] == [xp.Cost(1), xp.Cost(2), xp.Cost(5)]
+    assert [line.best for line in planned.lines] == [xp.Cost("0.5"), xp.Cost(1), xp.Cost("2.5")]  # if withheld
     assert [line.expected for line in planned.lines] == ["with the answer", "none", "none"]
     outcomes = run_study(study).outcomes
     for outcome in outcomes:
@@ -146,7 +163,7 @@ def test_bounds_may_be_left_out_and_what_finding_a_range_did_not_use_is_refunded
         assert "of values moved into" in outcome.answer.text
         release = outcome.receipts[0].release
         assert release is not None
-        assert release.part == release.value.level
+        assert release.part == release.output.level
         assert release.charged == release.mechanism.guarantee.cost_of(release.part)
         assert "bounds" not in outcome.how
         assert outcome.how["noise"].startswith("Laplace, on counts that find a range")

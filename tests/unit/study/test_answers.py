@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from commands import CliRunner
-from expost import WITHHELD, Laplace, Ledger, LedgerCorrupt
+from expost import Laplace, Ledger, LedgerCorrupt
 from expost.cli.main import app
-from expost.mechanisms.stability.quantile_range import Bin
+from expost.frame import Frame
 from expost.study import plan_study, read_study, run_study
-from expost.study.answers import NOT_KEPT, as_rows, plain, published
+from expost.study.answers import NOT_KEPT, as_rows, published
+from expost.study.shown import number_lines, words_of
 from expost.study.sources import stored_ledger
 from studies import CANARY, COUNT, question, write_study
 
+NUMBER = ("value", "low", "high", "error")
 MEAN = question("average", "mean", column="cost", bounds=[0, 200], epsilon=0.5)
 LARGE = question(
     "large", "large", column="city", keys=["Rome", "Oslo"], threshold=100, at_most=2, epsilon=0.5
@@ -34,13 +36,16 @@ def test_edits_of_a_question_are_kept(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("age >= 60", "age >= 70"))
     second = run_study(read_study(path))
     study = read_study(path)
-    rows = as_rows(published(stored_ledger(study), study))
-    found = [(row["question"], row["current"]) for row in rows]
+    listed = published(stored_ledger(study), study)
     names = [("average", True), ("large", True), ("large: values", True)]
-    assert found == [("old", False), *names, ("old", True)]
+    assert [(one.question, one.current) for one in listed] == [("old", False), *names, ("old", True)]
     answers = [outcome.answer for outcome in (first.outcomes[0], second.outcomes[0])]
-    assert [rows[0]["value"], rows[4]["value"]] == [answer.value for answer in answers if answer is not None]
-    assert [row["epsilon"] for row in rows[:2]] == ["0.5", "0.5"]
+    assert [one.text for one in (listed[0], listed[4])] == [answer.text for answer in answers if answer is not None]
+    assert [one.frame for one in (listed[0], listed[4])] == [answer.frame for answer in answers if answer is not None]
+    rows = [row for row in as_rows(listed) if row["question"] == "old"]
+    assert [(row["value"], row["error"], row["epsilon"]) for row in rows] == [
+        (answer.value, answer.error, "0.5") for answer in answers if answer is not None
+    ]
     assert stored_ledger(study).spent == second.ledger.spent, "listing is free"
 
 
@@ -54,7 +59,9 @@ def test_they_are_exported(tmp_path: Path) -> None:
     assert "2 answers in" in shown("answers", str(path), "--csv", str(file))
     with file.open() as lines:
         rows = list(csv.DictReader(lines))
-    assert [json.loads(row["value"]) for row in rows] == [row["value"] for row in listed]
+    assert [[row[name] for name in NUMBER] for row in rows] == [
+        ["" if row[name] is None else str(row[name]) for name in NUMBER] for row in listed
+    ]
     table = shown("answers", str(path))
     assert "average" in table
     assert CANARY not in table
@@ -86,8 +93,8 @@ def test_another_version_of_the_data_is_pointed_out(tmp_path: Path) -> None:
     output = shown("run", str(path))
     assert f"beware: 'old' {said}" in output
     assert "beware" not in shown("run", str(path)), "now it has answers about this version"
-    rows = as_rows(published(stored_ledger(read_study(path)), read_study(path)))
-    assert [(row["version"], row["current"]) for row in rows] == [("1", False)] * 2 + [("2026 b", True)] * 2
+    listed = published(stored_ledger(read_study(path)), read_study(path))
+    assert [(one.version, one.current) for one in listed] == [("1", False)] * 2 + [("2026 b", True)] * 2
 
 
 def test_a_ledger_that_is_gone_or_replaced_is_pointed_out(tmp_path: Path) -> None:
@@ -102,11 +109,54 @@ def test_a_ledger_that_is_gone_or_replaced_is_pointed_out(tmp_path: Path) -> Non
     assert "was replaced: it has not the line that the record noted" in shown("plan", str(path))
 
 
-def test_plain_values() -> None:
-    assert plain({1: (np.float64(2), WITHHELD)}) == {"1": [2.0, "withheld"]}
-    assert plain(np.arange(3)) == [0, 1, 2]
-    assert plain(Bin(1, 2.0, 4.0)) == {"leg": 1, "lower": 2.0, "upper": 4.0}
-    assert plain(1j) == "1j"
+def test_a_number_has_a_line_of_its_own_with_its_error(tmp_path: Path) -> None:
+    """Before, a CSV file had JSON in a cell, and no ±."""
+    ledger = Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", 9, neighbours="substitute", unit="person")
+    release = ledger.run(Laplace(epsilon=1, sensitivity=1), on=np.array([100, 200]), key="mine", label="two")
+    file = tmp_path / "answers.csv"
+    address = f"sqlite:///{tmp_path}/books.db"
+    shown("answers", address, "people", "--csv", str(file))
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert list(rows[0]) == [
+        "entry", "when", "account", "question", "label", "version", "current", "what", "key", "value", "low", "high",
+        "error", "note", "epsilon", "delta", "rho",
+    ]  # fmt: skip
+    assert [float(row["value"]) for row in rows] == release.output.tolist()
+    assert [row["key"] for row in rows] == ["0", "1"]
+    assert [float(row["error"]) for row in rows] == [release.value.error] * 2
+    listed = json.loads(shown("answers", address, "people", "--json"))
+    assert [row["keys"] for row in listed] == [{"place": 0}, {"place": 1}]
+    one, other = release.output.tolist()
+    assert f"0: {one}, 1: {other}; each ± {release.value.error} at 95 %" in shown("answers", address, "people")
+
+
+def test_frames_in_words_and_lines() -> None:
+    names = ("what", "city", "year", "value", "low", "high", "error")
+    frame = Frame(names, (("mean cost", "Rome", 2024, 3.02, 2.97, 3.07, 0.05), ("mean cost", "a, b", 2025, None, None,
+                  None, None)))  # fmt: skip
+    assert words_of(frame) == 'Rome, 2024: 3.020 ± 0.050; "a, b", 2025: withheld; each at 95 %'
+    assert [line.note for line in number_lines(frame)] == ["", "withheld"]
+    assert number_lines(frame)[0].keys == {"city": "Rome", "year": 2024}
+    assert words_of(
+        Frame(("what", "value", "low", "high", "error"), (("value", 3.5, None, None, None),), notes=("so",))
+    ) == ("3.5 (no error: so)")
+    pages = tuple(("value", i, f"/p/{i}", None, None, None) for i in range(10))
+    assert words_of(Frame(("what", "place", "value", "low", "high", "error"), pages)).endswith("/p/7, /p/8, /p/9")
+    assert words_of(Frame(("what", "value", "low", "high", "error"), ())) == "none"
+    mask = Frame(("page", "above"), (("a", "above"), ("b", "below"), ("c", "above"), ("d", "not compared")))
+    assert words_of(mask) == "above: a, c; not compared: d; below: b"
+    assert [(line.what, line.keys, line.value) for line in number_lines(mask)][:1] == [
+        ("above", {"page": "a"}, "above")
+    ]
+
+
+def test_frames_are_the_same_after_json() -> None:
+    rows = (("v", "a", np.int64(3), 1.5, float("inf"), None), ("v", None, 0.1 + 0.2, 0.3, 0.4, 0.1))
+    frame = Frame(("what", "key", "value", "low", "high", "error"), rows, True, ("why",))
+    again = Frame.from_json(json.loads(json.dumps(frame.to_json(), allow_nan=False)))
+    assert again == frame
+    assert again["value"] == [3, 0.1 + 0.2]
 
 
 def test_an_output_that_was_dropped_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,5 +166,6 @@ def test_an_output_that_was_dropped_is_said_to_be(tmp_path: Path, monkeypatch: p
     def dropped(key: str) -> None:
         raise LedgerCorrupt("dropped")
 
-    monkeypatch.setattr(ledger, "output", dropped)
-    assert [(row.question, row.value) for row in published(ledger)] == [("mine", NOT_KEPT)]
+    monkeypatch.setattr(ledger, "frame", dropped)
+    assert [(row.question, row.text) for row in published(ledger)] == [("mine", NOT_KEPT)]
+    assert [(row["value"], row["note"]) for row in as_rows(published(ledger))] == [(None, NOT_KEPT)]

@@ -78,11 +78,11 @@ def test_at_the_prompt(tmp_path: Path) -> None:
     assert "✓ busy  above -1,000,000: 0 to 19, 20 to 39; not compared: 40 to 59, 60 to 79" in printed
     assert f"beware: {STOPPED}" in printed
     words = ["above", "above", "not compared", "not compared"]
-    (listed,) = json.loads(shown("answers", str(path), "--json"))
-    assert list(listed["value"].values()) == words
+    listed = json.loads(shown("answers", str(path), "--json"))
+    assert [row["value"] for row in listed] == words
+    assert listed[0]["keys"] == {"age": "[0, 20)"}
     shown("answers", str(path), "--csv", str(tmp_path / "answers.csv"))
     with (tmp_path / "answers.csv").open() as lines:
-        (row,) = csv.DictReader(lines)
-    assert list(json.loads(row["value"]).values()) == words
-    assert '"[0, 20)": "above"' in shown("answers", str(path))
+        assert [row["value"] for row in csv.DictReader(lines)] == words
+    assert "above: [0, 20), [20, 40); not compared: [40, 60), [60, 80)" in shown("answers", str(path))
     assert list(json.loads(shown("run", str(path), "--json"))["questions"][0]["value"].values()) == words

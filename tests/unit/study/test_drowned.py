@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from commands import CliRunner
+from expost import SeededNoise
 from expost.cli.main import app
 from expost.study import plan_study, read_study, record_of, report_html, run_study
 from expost.study.kinds.kind import DROWNED, SAYS_NOTHING, Accuracy, Answer, NoBar, is_drowned
@@ -84,8 +85,8 @@ def test_amounts_are_compared_with_their_noise() -> None:
     assert not is_drowned(Answer("", 1, 12.0), no, amount=False)
     assert not is_drowned(Answer("", 1), no, amount=True)
     assert not is_drowned(Answer("", 0, 0.0), no, amount=True)
-    assert is_drowned(Answer("", {}, 9.0, bars={"a": 3, "b": -9}), no, amount=True)
-    assert not is_drowned(Answer("", {}, 9.0, bars={"a": 3, "b": 10}), no, amount=True)
+    assert is_drowned(Answer("", {"a": 3, "b": -9}, 9.0), no, amount=True)
+    assert not is_drowned(Answer("", {"a": 3, "b": 10}, 9.0), no, amount=True)
     assert not is_drowned(Answer("", {}, 9.0), no, amount=True)
     assert [Accuracy(error, within=10).drowned for error in (4.9, 5)] == [False, True]
     assert not Accuracy(5, within=10, nominal=True).drowned
@@ -99,3 +100,76 @@ def test_a_mean_that_may_be_negative_is_near_zero_for_good(tmp_path: Path) -> No
     found = answer_of(path)
     assert abs(found.value) < 1
     assert not found.drowned
+
+
+BY = {"by": "city", "by_keys": ["Rome", "Nowhere"]}
+
+
+def test_a_group_that_says_nothing_says_so(tmp_path: Path) -> None:
+    """Before: ✓, whatever the noise of a group was."""
+    asked = (
+        question("counts", "count", epsilon=0.2, **BY),
+        question("means", "mean", column="age", bounds=[0, 100], epsilon=0.4, **BY),
+        question("spreads", "variance", column="age", bounds=[0, 100], epsilon=0.5, **BY),
+    )
+    result = run_study(read_study(write_study(tmp_path, *asked, url="memory:")), noise=SeededNoise(3))
+    for outcome in result.outcomes:
+        assert outcome.answer is not None
+        rome, nowhere, each = outcome.answer.text.split("; ")
+        assert each == "each ± at 95 %"
+        assert DROWNED in nowhere
+        assert DROWNED not in rome
+        assert not outcome.answer.drowned
+        assert outcome.answer.beside == f"each ± at 95 %; {DROWNED}: Nowhere"
+
+
+def test_groups_that_all_say_nothing_get_no_tick(tmp_path: Path) -> None:
+    path = write_study(tmp_path, question("means", "mean", column="age", bounds=[0, 100], epsilon=TINY, **BY))
+    printed = CliRunner().invoke(app, ["run", str(path)]).output
+    assert "≈ means" in printed
+    assert f"beware: {DROWNED}" in printed
+
+
+def test_ranks_of_a_private_number_cannot_be_judged(tmp_path: Path) -> None:
+    """Before: ✓, "off by at most 70,112 ranks" of nobody knows how many."""
+    path = study(tmp_path, "median", TINY, sized=False)
+    path.write_text(path.read_text().replace('"substitute"', '"add-remove"', 1))
+    assert "cannot be judged, their number is private" in answer_of(path).text
+    path = study(tmp_path, "median", 2, sized=False)
+    path.write_text(path.read_text().replace('"substitute"', '"add-remove"', 1).replace("books.db", "other.db"))
+    assert "judged" not in answer_of(path).text
+
+
+def test_ranks_of_groups_are_compared_with_all_values(tmp_path: Path) -> None:
+    """Before: ✓ off by at most 34,961 ranks, of at most 4,444 rows."""
+    path = study(tmp_path, "median", TINY, **BY)
+    (line,) = plan_study(read_study(path)).lines
+    assert SAYS_NOTHING in line.why
+    found = answer_of(path)
+    assert found.drowned
+    assert f"of at most {PEOPLE:,} ranks" in found.text
+    assert "cannot be judged" not in found.text
+
+
+def test_means_of_groups_as_wide_as_their_bounds_are_told_in_the_plan(tmp_path: Path) -> None:
+    (sized,) = plan_study(read_study(study(tmp_path, "mean", TINY / 100, bounds=[0, 10], **BY))).lines
+    assert SAYS_NOTHING in sized.why
+    (typical,) = plan_study(read_study(study(tmp_path, "mean", TINY, sized=False, bounds=[0, 10], **BY))).lines
+    assert typical.expected == "10 each, if 1,000 values count, which would say nothing"
+    (good,) = plan_study(read_study(study(tmp_path, "mean", 3, bounds=[0, 10], **BY))).lines
+    assert "nothing" not in good.expected + good.why
+
+
+@pytest.mark.parametrize(("low", "drowned"), [(-1, True), (0, True), (-1000, False)])
+def test_a_sum_of_amounts_may_have_a_bound_just_below_zero(tmp_path: Path, low: int, drowned: bool) -> None:
+    path = study(tmp_path, "sum", 0.01, column="age", bounds=[low, 1000], where="age < 1")
+    assert answer_of(path).drowned is drowned
+
+
+def test_variances_of_groups_are_amounts(tmp_path: Path) -> None:
+    asked = question("spreads", "variance", column="cost", bounds=[0, 10_000], epsilon=0.1, **BY)
+    (outcome,) = run_study(read_study(write_study(tmp_path, asked, url="memory:")), noise=SeededNoise(3)).outcomes
+    assert outcome.answer is not None
+    for text, value in zip(outcome.answer.text.split("; ")[:-1], outcome.answer.value.values(), strict=True):
+        error = float(text.split(" ± ")[1].split(" ")[0].replace(",", ""))
+        assert (DROWNED in text) == (error >= abs(value) or 2 * error >= 25_000_000)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from expost import Cost, InvalidValue, Ledger
+from expost import Cost, InvalidStudy, InvalidValue, Ledger
 from expost.study import epsilon_for, parse_study, plan_study, read_study, run_study
 from expost.study.kinds.kind import Accuracy
 from expost.study.model import Study
@@ -100,15 +100,15 @@ def test_a_question_that_was_interrupted_half_way(tmp_path: Path, monkeypatch: p
     study = study_of(
         tmp_path, question("found", "large", column="city", keys=["Rome"], threshold=9, at_most=2, share=0.5)
     )
-    run = Ledger.run
+    run = Ledger._run
 
-    def interrupted(self: Ledger, *args: Any, label: str, **keys: Any) -> Any:
-        if label.endswith(": values"):
+    def interrupted(self: Ledger, mechanism: Any, on: Any, request: Any) -> Any:
+        if request.label.endswith(": values"):
             raise KeyboardInterrupt
-        return run(self, *args, label=label, **keys)
+        return run(self, mechanism, on, request)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "run", interrupted)
+        patch.setattr(Ledger, "_run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_study(study)
     ledger = Ledger.load(study.ledger_url, "people")
@@ -170,3 +170,13 @@ def test_an_accuracy_that_nothing_buys(tmp_path: Path, name: str, error: float, 
     above = ABOVE.format(threshold=70, amount="epsilon = 2")
     with pytest.raises(InvalidValue, match=re.escape(said)):
         epsilon_for(study_of(tmp_path, *ACCURATE, above), name, error)
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+def test_noise_that_cannot_be_sampled_is_refused_before_it_is_asked(tmp_path: Path, kind: str) -> None:
+    """Its grid has more steps than samplers take: nothing is known of the data that would change that."""
+    study = study_of(tmp_path, question("fine", kind, column="cost", bounds=[0, 1000], epsilon=1e-9))
+    with pytest.raises(InvalidStudy, match="rate must be at least"):
+        plan_study(study)
+    with pytest.raises(InvalidStudy, match="rate must be at least"):
+        run_study(study)

@@ -9,8 +9,9 @@ import pytest
 
 from browser import program
 from expost import InvalidValue, __version__
+from expost.frame import Frame
 from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
-from expost.study.svg import bars
+from expost.study.charts import Axis, number_chart
 from looks import faults
 from studies import COUNT, write_study
 
@@ -69,7 +70,8 @@ def test_it_is_whole_and_needs_nothing_else(page: Path) -> None:
     assert "http" not in text
     assert "url(" not in text
     assert {"h1", "main", "svg", "table", "title"} <= reader.tags
-    assert text.count("<svg") == len(re.findall(r'<svg [^>]*role="img" aria-label="', text))
+    described = re.findall(r'<svg [^>]*(?:role="img" aria-label="|aria-hidden="true")', text)
+    assert text.count("<svg") == len(described), "what is not said in words is described"
     assert "prefers-color-scheme: dark" in text
 
 
@@ -87,6 +89,7 @@ def test_it_says_everything(page: Path) -> None:
         "is right at most 35.6 times in 100 with it",
         "clipping to bounds",
         "0 to 19",
+        "at 95 %",
         "How to check this",
         "its audit trail ends at",
         f"expost {__version__}",
@@ -160,21 +163,66 @@ def test_attempts_are_told_apart(tmp_path: Path) -> None:
     assert "&nbsp;±&nbsp;" in report_html(record_of(run_study(read_study(write_study(tmp_path, COUNT)))))
 
 
+def cells(*rows: tuple[str, float, float]) -> Frame:
+    """Rows of one statistic by city: a name, a number and its error."""
+    made = tuple(("mean cost", name, value, value - error, value + error, error) for name, value, error in rows)
+    return Frame(("what", "city", "value", "low", "high", "error"), made)
+
+
+def test_means_are_points_with_their_intervals() -> None:
+    """They were bars from 0 without whiskers: four equal ones for 3.02, 2.96, 3.02 and 3."""
+    chart = number_chart(cells(("a", 3.02, 0.05), ("b", 2.96, 0.07), ("c", 3.02, 0.05)), from_zero=False)
+    assert (chart.count('class="dot"'), chart.count('class="bar"')) == (3, 0)
+    assert chart.count('class="error"') == 3 * 3
+    assert "mean cost, with intervals at 95 %, of each by itself; the axis does not begin at 0" in chart
+    assert "3.020&nbsp;±&nbsp;0.050" in chart
+    places = [float(x) for x in re.findall(r'cx="([\d.]+)%"', chart)]
+    assert places[0] - places[1] > 10, "what differs is seen to differ"
+
+
+def test_counts_are_bars_from_zero_with_their_intervals() -> None:
+    chart = number_chart(cells(("a", 1000, 30), ("b", 500, 30), ("c", -20, 30)), from_zero=True)
+    bars = [
+        (float(x), float(width)) for x, width in re.findall(r'<rect [^>]*x="([\d.]+)%"[^>]*width="([\d.]+)%"', chart)
+    ]
+    assert bars[0][1] == pytest.approx(2 * bars[1][1], abs=0.02)
+    assert bars[0][0] == bars[1][0] > bars[2][0], "what is below 0 grows to the left"
+    assert chart.count('class="error"') == 9
+    assert '<td class="n soft">-20' in chart, "an interval with 0 in it is set in grey"
+    assert "does not begin" not in chart
+
+
 def test_letters_keep_their_size_on_every_screen() -> None:
-    """Lengths are shares of the width, and nothing is scaled."""
-    plot = bars({"x" * 90: 1.0, "b": -2.0}, 0.5, "t")
-    assert "viewBox" not in plot
-    assert 'width="100%"' in plot
-    assert all(0 <= float(x) <= 100 for x in re.findall(r'x[12]?="(-?[\d.]+)%"', plot))
-    assert "x" * 34 not in plot
+    """Lengths are shares of the width, nothing is scaled, and no name is cut."""
+    chart = number_chart(cells(("x" * 90, 1.0, 0.5), ("b", -2.0, 0.5)), from_zero=True)
+    assert "viewBox" not in chart
+    assert 'width="100%"' in chart
+    assert all(0 <= float(x) <= 100 for x in re.findall(r'x[12]?="(-?[\d.]+)%"', chart))
+    assert "x" * 90 in chart
 
 
-def test_long_plots_come_in_pieces_that_fit_on_a_page() -> None:
-    plot = bars({str(i): float(i) for i in range(31)}, None, "t")
-    assert [int(height) for height in re.findall(r'<svg [^>]*height="(\d+)"', plot)] == [602, 602]
-    drawn = [(float(y), float(width)) for y, width in re.findall(r'<rect [^>]*y="(\d+)" width="([\d.]+)%"', plot)]
-    assert max(y for y, _ in drawn) < 600
-    assert max(width for _, width in drawn[:15]) < 50 < min(width for _, width in drawn[15:])  # on one scale
+def test_nothing_is_left_out_of_a_long_answer() -> None:
+    """Of the ten most frequent pages a report had eight, and of a hundred bars the first thirty."""
+    many = number_chart(cells(*((f"page {i}", float(i), 1.0) for i in range(100))), from_zero=True)
+    assert all(f">page {i}<" in many for i in range(100))
+
+
+@pytest.mark.parametrize("numbers", [(0.0, 0.0), (1e-12, 2e-12), (1e15, 2e15), (-5.0, -5.0), (3, 3)])
+def test_any_numbers_have_an_axis(numbers: tuple[float, float]) -> None:
+    for from_zero in (True, False):
+        axis = Axis.of(numbers, from_zero=from_zero)
+        assert 2 <= len(axis.ticks) <= 5
+        assert all(0 <= axis.x(number) <= 100 for number in numbers)
+
+
+def test_what_has_no_error_says_why() -> None:
+    frame = Frame(
+        ("what", "city", "value", "low", "high", "error"), (("v", "a", 1, None, None, None),) * 2, notes=("so",)
+    )
+    chart = number_chart(frame, from_zero=False)
+    assert "No error: so." in chart
+    assert "95 %" not in chart
+    assert 'class="error"' not in chart
 
 
 def test_the_head_is_that_of_the_trail_and_no_password_is_shown(tmp_path: Path) -> None:

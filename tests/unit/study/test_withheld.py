@@ -33,6 +33,15 @@ def outcomes_of(folder: Path, *questions: str) -> Any:
     return run_study(read_study(write_study(folder, *questions, epsilon=10))).outcomes
 
 
+@pytest.mark.parametrize("kind", ["mean", "variance", "median"])
+def test_a_plan_refuses_what_the_stated_number_of_units_is_too_small_for(tmp_path: Path, kind: str) -> None:
+    """Empty values do not count: however many there are, the others are at most as many as the rows."""
+    path = write_study(tmp_path, question("few", kind, column="cost", epsilon="0.01"), epsilon=10)
+    path.write_text(path.read_text().replace("[limit]", "size = 6000\n\n[limit]").replace('"0.01"', "0.01"))
+    with pytest.raises(xp.InvalidStudy, match="6,000 records are too few"):
+        plan_study(read_study(path))
+
+
 def test_moments_are_withheld_for_the_price_of_the_search(tmp_path: Path) -> None:
     for outcome in outcomes_of(tmp_path, *MOMENTS):
         assert outcome.state == "withheld"
@@ -70,7 +79,7 @@ def test_the_command_says_that_it_is_withheld(tmp_path: Path, monkeypatch: pytes
     assert (record["answered"], record["withheld"]) == (0, 1)
     assert "withheld" in (tmp_path / "r.html").read_text()
     answers = CliRunner().invoke(app, ["answers", str(path), "--json"])
-    assert json.loads(answers.output)[0]["value"] == "withheld"
+    assert (json.loads(answers.output)[0]["value"], json.loads(answers.output)[0]["note"]) == (None, "withheld")
     again = CliRunner().invoke(app, ["run", str(path)])
     assert again.exit_code == 0  # stored, and free
 

@@ -23,6 +23,7 @@ from expost.data.duckdb.sql import fill, identifier, kind_of, prefix_decides, st
 from expost.data.expression import Kind, Tree
 from expost.data.expression.tree import LONGEST_READ, Call, Reference, Stated
 from expost.data.gzipped import refuse_damaged
+from expost.data.stopping import stoppable
 from expost.data.waiting import waiting
 from expost.errors import EngineFailed, InvalidValue
 from expost.mentions import Argument
@@ -260,8 +261,9 @@ class DuckDB:
                 if not self._shared:
                     refuse_shadows(cursor)
                 with nullcontext() if self._own else careful(cursor), waiting(self.name):
-                    self._copy()
-                    return read(cursor.execute(query))
+                    self._copy()  # for all who ask: it is never stopped halfway
+                    with stoppable(cursor.interrupt):
+                        return read(cursor.execute(query))
         except InvalidValue:
             raise
         except Exception as error:  # any message may quote data

@@ -49,6 +49,12 @@ class Expression:
         kind = cast(Kind, self.kind)
         return self if kind == "number" else replace(self, tree=Call(CASTS[kind, "number"], (self.tree,)))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers are whole, though they may be read as numbers of any kind."""
+        casts = [CASTS[kind, "number"] for kind in ("integer", "boolean") if (kind, "number") in CASTS]
+        return self.kind in ("integer", "boolean") or (isinstance(self.tree, Call) and self.tree.operator in casts)
+
     def equals(self, value: Value) -> Expression:
         """The condition that it has this value, which is of its kind."""
         kind = cast(Kind, self.kind)

@@ -20,6 +20,7 @@ from expost.ledger.operations import (
     DropOutputs,
     Forfeit,
     RaiseLimit,
+    Remark,
     Reserve,
     SetClock,
     Settle,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _Ending = Settle | Forfeit | Void
 _ENDINGS = (Settle, Forfeit, Void)  # a union is slow, and these are asked for every step
-_DECISIONS = (CreateAccount, RaiseLimit, Close, SetClock, DropOutputs)
+_DECISIONS = (CreateAccount, RaiseLimit, Close, Remark, SetClock, DropOutputs)
 
 
 class Governing(NamedTuple):
@@ -214,9 +215,10 @@ class Steps:
 
     def creation(self, operation: Create) -> Governing:
         """The creation of a ledger."""
-        name, limit, neighbours, unit, meters, _ = operation
+        name, limit, neighbours, unit, meters, _, drawn = operation
         values: dict[str, Any] = {
             "neighbours": neighbours, "unit": unit, "epsilon": limit.epsilon_units, "delta": limit.delta_units,
+            "drawn": drawn,
         }  # fmt: skip
         if meters is not None:
             values |= {"accounting": meters.to_json(), "capacity": list(meters.capacity(limit))}
@@ -237,7 +239,7 @@ class Steps:
             values["seen"] = [seen.epsilon_units, seen.delta_units]
         if isinstance(step, DropOutputs):
             values["upto"] = step.upto
-        if isinstance(step, RaiseLimit | Close | SetClock | DropOutputs):
+        if step.note is not None:
             values |= step.note._asdict()
         return Governing(EVENTS[type(step)], "/".join(change.path), values)
 

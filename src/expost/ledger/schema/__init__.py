@@ -49,9 +49,13 @@ def refuse_unknown(backend: str, done: list[tuple[str, str]]) -> None:
             )
 
 
+_METERED = (
+    "One with several meters (accounting 'renyi') cannot be imported: keep that expost for it, or begin a new ledger "
+    "with at most what remains of its limit"
+)
 _EARLIER = {
     "sqlite": "import the ledger from this file into another one, and no longer use this one: "
-    "expost ledger import NEW-URL NAME THIS-FILE --by … --reason …",
+    f"expost ledger import NEW-URL NAME THIS-FILE --by … --reason …. {_METERED}",
     "postgres": "write an export with that expost, import it into another database, and no longer use this one: "
-    "expost ledger import NEW-URL NAME EXPORT --by … --reason …",
+    f"expost ledger import NEW-URL NAME EXPORT --by … --reason …. {_METERED}",
 }

@@ -396,7 +396,7 @@ def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Se
     at = clock.full_hour(settings.clock())
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
-    name, limit, neighbours, unit, meters, _ = operation
+    name, limit, neighbours, unit, meters, _, _ = operation
     cursor.execute(
         "INSERT INTO expost_ledger (name, neighbours, unit, accounting) VALUES (?, ?, ?, ?)",
         (name, neighbours, unit, accounting_text(meters)),

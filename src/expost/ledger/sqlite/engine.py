@@ -90,6 +90,8 @@ class SqliteEngine:
             books.start(cursor, owner)
             if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
                 books.lost = self.heads.lost(books.root[0], books.sequence, books.hash_of)
+                if books.lost is not None:
+                    self.files.check()  # heads may be those of a ledger that was created in its place
             return books, books.apply(steps)
 
         try:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, as_whole, check_fields
 from expost.cost import Number
 from expost.errors import InvalidValue
+from expost.frame import Frame
 from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.linear.rows import model_frame
 from expost.mechanisms.numbers import shape_of
 from expost.mentions import GivenValue
 
@@ -32,6 +34,20 @@ class LinearFit(NamedTuple):
     def __call__(self, features: Any) -> NDArray[np.float64]:
         """The predictions for rows of features."""
         return np.asarray(self.intercept + np.asarray(features, np.float64) @ np.array(self.coefficients))
+
+    @property
+    def frame(self) -> Frame:
+        """A row for the intercept, and for the coefficient of each feature; and for each standard error, if known.
+
+        These are numbers of their own, as they are of noise and of sampling together.
+        """
+        rows: list[tuple[str, tuple[int | None], float]] = [("intercept", (None,), self.intercept)]
+        rows += [("coefficient", (feature,), slope) for feature, slope in enumerate(self.coefficients)]
+        keys = [None, *range(len(self.coefficients))]
+        rows += [
+            ("standard error", (key,), error) for key, error in zip(keys, self.standard_errors or (), strict=False)
+        ]
+        return model_frame(("feature",), rows)
 
 
 @dataclass(frozen=True)

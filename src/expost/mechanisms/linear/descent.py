@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -16,6 +17,8 @@ from expost.accounting.planning import plan
 from expost.checks import as_whole, check_fields, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimates import frame_by_key
+from expost.frame import Frame
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
 from expost.mechanisms.linear.solver import FloatArray, slope
@@ -146,6 +149,19 @@ class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
         """The model after these outputs, for ``size`` records."""
         weights = tuple(self.weights(outputs, size).tolist())
         return LinearModel((weights,), float(self.norm), True, float(self.missing))
+
+    @property
+    def what(self) -> str:
+        """What is published: the model is computed from them, by :meth:`model`."""
+        return "gradient"
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """As of the steps."""
+        return self.inner.answer_of(output, origin)
+
+    def frame_of(self, answer: Any) -> Frame:
+        """A row for each number of each step."""
+        return frame_by_key("step", dict(enumerate(answer, 1)), self)
 
     def settled(self, outputs: tuple[Any, ...]) -> bool:
         """Whether the gradients published since the last stop say no more than noise would."""

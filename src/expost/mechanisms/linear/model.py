@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.frame import Frame
+from expost.mechanisms.linear.rows import model_frame
 from expost.mechanisms.linear.solver import FloatArray
 from expost.mechanisms.numbers import without_nan
 
@@ -61,6 +63,18 @@ class LinearModel:
         """The constant of each problem."""
         weights = np.array(self.weights)
         return weights[:, -1] * shares(weights.shape[1] - 1)[1] if self.intercept else np.zeros(len(weights))
+
+    @property
+    def frame(self) -> Frame:
+        """A row for the intercept, if there is one, and for each feature: for each class, if there are several."""
+        constants, slopes = self.intercepts.tolist(), self.coefficients.tolist()
+        columns = range(len(slopes[0])) if self.features is None else self.features
+        rows: list[tuple[str, tuple[int | None, ...], float]] = []
+        for number, (constant, line) in enumerate(zip(constants, slopes, strict=True)):
+            which = (number,) if len(slopes) > 1 else ()
+            rows += [("intercept", (*which, None), constant)] if self.intercept else []
+            rows += [("coefficient", (*which, column), slope) for column, slope in zip(columns, line, strict=True)]
+        return model_frame(("class", "feature") if len(slopes) > 1 else ("feature",), rows)
 
 
 def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,11 +15,16 @@ import numpy as np
 from expost.checks import as_share
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
+from expost.estimates import without_errors
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.stability.test import REFUSED
 from expost.noise import NoiseSource
+
+PASSED = "it was published because a test of it was passed, which errors do not take into account"
+"""Why the numbers of a tested output have no errors."""
 
 
 class ModelTest(ABC):
@@ -136,6 +142,19 @@ class Tested(Mechanism[Any, Out | Withheld]):
         if part == REFUSED:
             raise InvalidValue(f"{type(self.mechanism).__name__} has a part {REFUSED!r}, as ⊥ has: rename it")
         return part
+
+    @property
+    def what(self) -> str:
+        """What the mechanism's numbers are."""
+        return self.mechanism.what
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """What the mechanism makes of it, without errors: those of outputs that pass a test may be others."""
+        return without_errors(self.mechanism.answer_of(output, origin), PASSED)
+
+    def frame_of(self, answer: Any) -> Frame:
+        """The mechanism's rows."""
+        return self.mechanism.frame_of(answer)
 
     def describe(self, output: Out | Withheld) -> str:
         """What the mechanism says of its output, if there is one."""

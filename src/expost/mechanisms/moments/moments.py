@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -24,6 +25,7 @@ from expost.checks import (
 )
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Drawn, Estimate
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.geometric_cells import Interval, records
@@ -35,6 +37,7 @@ from expost.noise import NoiseSource
 
 _FEW = 100  # n·ε below which a variance is taken at once, without a mean first
 _MISS = Fraction(1, 20)
+_OF_PIVOT = Fraction(1, 10)  # of what is missed: the pivot's error is squared, so that to be surer of it costs little
 OUTSIDE_SHARE = Fraction(1, 4)
 """Of the ε for the noise: for the number of records outside of an interval that was found."""
 MANY_OUTSIDE = Fraction(1, 10)
@@ -59,6 +62,19 @@ class Winsorized(NamedTuple):
     """What noise did and, if the interval was found, records up to half of its length beyond it. None if not known."""
     level: int = 0
     """At which the search for the interval ended; 0 if there were bounds."""
+    outside: float | None = None
+    """The share of records outside of an interval that was found, at most, at 97.5 %."""
+    beyond: float | None = None
+    """How far beyond the interval those are taken to lie; farther ones count as if they were there."""
+
+
+class Hidden(NamedTuple):
+    """What records outside of an interval that was found do to a statistic."""
+
+    moved: Fraction | None = Fraction(0)
+    """How far they move it at most; None if that is not known."""
+    share: float | None = None
+    extent: float | None = None
 
 
 class Outside(NamedTuple):
@@ -96,7 +112,30 @@ class Clamp(NamedTuple):
         return farthest if outside.some else min(half, farthest)
 
 
-class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
+@dataclass(frozen=True)
+class _Rescaled:
+    """The error of staircase noise of a sum of points at any confidence, from that at 95 %.
+
+    How much wider the noise reaches depends on its ε only, not on how many records the sum was divided by.
+
+    Proof: thm-staircase
+    """
+
+    noise: float
+    epsilons: tuple[Fraction, ...]
+
+    def __call__(self, miss: Fraction) -> float:
+        """The error that is exceeded with probability at most ``miss``, whichever of these the ε was."""
+        if miss == _MISS:
+            return self.noise
+        stairs = [Staircase.of(epsilon, POINTS) for epsilon in self.epsilons]
+        if not all(each.reach(_MISS) for each in stairs):
+            return inf
+        wider = max(Fraction(each.reach(miss), each.reach(_MISS)) for each in stairs)
+        return _above(Fraction(self.noise) * wider)
+
+
+class WithinInterval(FixedCost[NDArray[Any], Any]):
     """What the moments share: an interval for the records, then noise for that interval."""
 
     epsilon: Number
@@ -117,19 +156,19 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
         if clamp is None:
             return WITHHELD
         (low, high), epsilon = clamp.interval, clamp.remaining
-        hidden: Fraction | None = Fraction(0)
-        miss = _MISS
+        hidden, miss = Hidden(), _MISS
         width = Fraction(high) - Fraction(low)
         if clamp.found:
             hidden, epsilon, miss = self._hidden(values, clamp, noise), epsilon * (1 - OUTSIDE_SHARE), _MISS / 2
         value, reach = self._noisy(points_of(values, clamp.interval), width, epsilon, miss, noise)
-        error = None if hidden is None else _above(reach + hidden)
-        return Winsorized(self._shown(value, clamp.interval), low, high, error, clamp.level)
+        error = None if hidden.moved is None else _above(reach + hidden.moved)
+        shown = self._shown(value, clamp.interval)
+        return Winsorized(shown, low, high, error, clamp.level, hidden.share, hidden.extent)
 
-    def _hidden(self, values: NDArray[np.float64], clamp: Clamp, noise: NoiseSource) -> Fraction | None:
-        """How far records outside of the interval move the statistic at most, from a noisy number of them.
+    def _hidden(self, values: NDArray[np.float64], clamp: Clamp, noise: NoiseSource) -> Hidden:
+        """What records outside of the interval do to the statistic at most, from a noisy number of them.
 
-        None if they are many, and nothing limits how far away they are.
+        That is not known if they are many, and nothing limits how far away they are.
 
         Proof: lem-hidden-records
         """
@@ -137,7 +176,10 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
         outside = int(np.count_nonzero((values < low) | (values > high)))
         counted = count_outside(outside, size, clamp.remaining * OUTSIDE_SHARE, noise)
         extent = clamp.extent(counted)
-        return None if extent is None else self._moved(counted.share, extent, Fraction(high) - Fraction(low))
+        share = _above(counted.share)
+        if extent is None:
+            return Hidden(None, share)
+        return Hidden(self._moved(counted.share, extent, Fraction(high) - Fraction(low)), share, _above(extent))
 
     def _noisy(
         self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, miss: Fraction, noise: NoiseSource
@@ -166,13 +208,45 @@ class WithinInterval(FixedCost[NDArray[Any], Winsorized | Withheld]):
         Proof: lem-hidden-records
         """
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The value with its error; ``how`` is the :class:`Winsorized` that says what records were clamped to."""
+        epsilons = self._epsilons(output)
+        if output.noise is None or not epsilons:
+            return Estimate.within(output.value, output.noise, (origin, 0), how=output, why=self._why(output))
+        return Estimate.of(output.value, Drawn((origin, 0), _Rescaled(output.noise, epsilons)), how=output)
+
+    def _epsilons(self, output: Winsorized) -> tuple[Fraction, ...]:
+        """Which ε its noise may have had, if its error is that of one such noise alone; none if it is not."""
+        return ()
+
+    def _why(self, output: Winsorized) -> str:
+        """Why a value has no error, if it has none."""
+        return "many records may lie outside of the range that was found, and how far is not known"
+
     def describe(self, output: Any) -> str:
         """The value, its error, and the interval."""
         if output is WITHHELD:
             return NO_RANGE
         between = f"records clamped to {output.low:.6g} … {output.high:.6g}"
         error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
-        return f"{output.value:.6g}{error}, {between}"
+        hidden = outside_text(output.low, output.high, output.outside, output.beyond, self.bounds)
+        return f"{output.value:.6g}{error}, {between}{hidden}"
+
+
+def outside_text(
+    low: float, high: float, share: float | None, beyond: float | None, bounds: tuple[float, float] | None = None
+) -> str:
+    """What stands beside a number of records clamped to an interval that was found: which of them it may be false of.
+
+    A mean of all records is another number if those outside are farther away than they are taken to be.
+    """
+    if share is None:
+        return ""
+    outside = f"; at most {ceil(1000 * share) / 10:g} % of them lie outside"
+    if beyond is None:
+        return f"{outside}, and how far is not known"
+    least, most = bounds or (-inf, inf)
+    return f"{outside}, and count as if within {max(low - beyond, least):.6g} … {min(high + beyond, most):.6g}"
 
 
 def count_outside(outside: int, size: int, epsilon: Fraction, noise: NoiseSource) -> Outside:
@@ -187,7 +261,7 @@ def count_outside(outside: int, size: int, epsilon: Fraction, noise: NoiseSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moment(OptionalBounds[NDArray[Any], Winsorized | Withheld], WithinInterval):
+class _Moment(OptionalBounds[NDArray[Any], Any], WithinInterval):
     """A moment within a typical range."""
 
     epsilon: Number
@@ -265,7 +339,8 @@ class Mean(_Moment):
 
     The error published is that of noise, at 95 %; with an interval that was found, also that of records up to half of
     its length beyond it, of which a noisy number is part of the cost. Records still farther away count as if they
-    were there.
+    were there: a few that hold much of the total are not in the mean, nor in its error. The share that lies outside at
+    most, and how far they are taken to lie, are published beside the mean.
 
     The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public.
 
@@ -292,6 +367,21 @@ class Mean(_Moment):
 
     Proof: thm-moments
     """
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "mean"
+
+    def _epsilons(self, output: Winsorized) -> tuple[Fraction, ...]:
+        if output.outside is not None:
+            return ()
+        whole = Cost.within(self.epsilon).exact_epsilon
+        if self.scales == 0 or (self.scales is None and self.range_share is None and whole > LARGE):
+            return (whole,)
+        if self.scales is None and self.range_share is None:  # whether there was a search depends on n
+            return whole, whole - exact(requested_epsilon(whole / 12), "ε")
+        return ()
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         return int(points.sum()), POINTS, width / (POINTS * len(points))
@@ -321,6 +411,11 @@ class Variance(_Moment):
     Proof: thm-moments
     """
 
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "variance"
+
     def _noisy(
         self, points: NDArray[np.int64], width: Fraction, epsilon: Fraction, miss: Fraction, noise: NoiseSource
     ) -> tuple[Fraction, Fraction]:
@@ -330,11 +425,11 @@ class Variance(_Moment):
         for_mean, rest = split_epsilon(epsilon, 1.3 / float(size * epsilon) ** (1 / 3), "share")
         stairs = Staircase.of(for_mean, POINTS)
         pivot = min(max((int(points.sum()) + stairs.draw(noise)) // size, 0), POINTS)
-        off = Fraction(stairs.reach(miss / 2), size) + 1
+        off = Fraction(stairs.reach(miss * _OF_PIVOT), size) + 1
         squares = Staircase.of(rest, max(pivot, POINTS - pivot) ** 2)
         unit = (width / POINTS) ** 2
         value = Fraction(_sum_of_squares(points - pivot) + squares.draw(noise), size)
-        return value * unit, (Fraction(squares.reach(miss / 2), size) + off**2) * unit
+        return value * unit, (Fraction(squares.reach(miss * (1 - _OF_PIVOT)), size) + off**2) * unit
 
     def _statistic(self, points: NDArray[np.int64], width: Fraction) -> tuple[int, int, Fraction]:
         size = len(points)

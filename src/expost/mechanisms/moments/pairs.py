@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from expost.checks import as_interval, check_fields, equal_share, finite, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Estimate
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.moments.moments import (
@@ -31,7 +33,7 @@ from expost.noise import NoiseSource
 _MOST = 2**22  # records: sums of products stay within 2^62
 
 
-class Estimate(NamedTuple):
+class FoundCovariance(NamedTuple):
     """A statistic, and how far off it is at most, at 95 %."""
 
     value: float
@@ -39,6 +41,10 @@ class Estimate(NamedTuple):
     """None if too many values are outside of the ranges that were found."""
     level: int = 0
     """At which the search for the ranges of both columns ended; 0 if there were bounds."""
+    ranges: tuple[Interval, ...] = ()
+    """That values were clamped to, if they were found."""
+    outside: float | None = None
+    """The share of rows with a value outside of its range, at most; it is taken to lie within half of it beyond."""
 
 
 class FoundCorrelation(NamedTuple):
@@ -145,7 +151,7 @@ class Covariance(_Paired):
     Proof: thm-covariance
     """
 
-    def sample(self, data: Any, noise: NoiseSource) -> Estimate | Withheld:
+    def sample(self, data: Any, noise: NoiseSource) -> FoundCovariance | Withheld:
         """The covariance with noise; without clear ranges, nothing."""
         clamped = self._clamped(data, noise)
         if clamped is None:
@@ -153,21 +159,38 @@ class Covariance(_Paired):
         (first, second), size = clamped.points, clamped.points.shape[1]
         one, other = (Fraction(high) - Fraction(low) for low, high in clamped.intervals)
         hidden, many, remaining, miss = Fraction(0), False, clamped.remaining, Fraction(1, 20)
+        found: tuple[tuple[Interval, ...], float | None] = (), None
         if self.bounds is None:
             counted, remaining, miss = remaining * OUTSIDE_SHARE, remaining * (1 - OUTSIDE_SHARE), miss / 2
             share, _, many = count_outside(clamped.outside, size, counted, noise)
             hidden = comoment_moved(share, (one / 2, other / 2), (one, other))
+            found = clamped.intervals, float(share)
         stairs = _stairs(remaining, size)
         unit, most = one * other / (POINTS * size) ** 2, one * other / 4
         value = (comoment(first, second) + stairs.draw(noise)) * unit
         error = None if many else float(stairs.reach(miss) * unit + hidden)
-        return Estimate(float(min(max(value, -most), most)), error, clamped.level)
+        return FoundCovariance(float(min(max(value, -most), most)), error, clamped.level, *found)
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "covariance"
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The value with its error; ``how`` is the :class:`FoundCovariance` that says what values were clamped to."""
+        why = "many values may lie outside of the ranges that were found, and how far is not known"
+        return Estimate.within(output.value, output.noise, (origin, 0), how=output, why=why)
 
     def describe(self, output: Any) -> str:
         """The value and its error."""
         if output is WITHHELD:
             return NO_RANGE
-        return f"{output.value:.6g}" if output.noise is None else f"{output.value:.6g} ± {output.noise:.3g} at 95 %"
+        error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
+        if not output.ranges:
+            return f"{output.value:.6g}{error}"
+        between = " and ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
+        outside = "" if output.outside is None else f"; at most {100 * output.outside:.2g} % of the rows lie outside"
+        return f"{output.value:.6g}{error}, values clamped to {between}{outside}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +227,16 @@ class Correlation(_Paired):
         if min(one, other) <= 0:
             return 0.0
         return float(min(max(both / (float(one) * float(other)) ** 0.5, -1.0), 1.0))
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "correlation"
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The value; what three kinds of noise do to a quotient and a root is not bounded."""
+        value = output if isinstance(output, float) else output.value
+        return Estimate.unknown(value, "it is a quotient of three numbers with noise, and is not bounded", how=output)
 
     def describe(self, output: Any) -> str:
         """The value."""

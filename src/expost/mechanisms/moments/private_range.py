@@ -112,7 +112,12 @@ class RangeSearch:
 
     def require(self, size: int) -> None:
         """Refuse a public number of records with which no range can be found."""
-        if self.neighbours == "substitute" and size < self.least_size:
+        if self.neighbours == "substitute":
+            self.require_at_most(size)
+
+    def require_at_most(self, size: int) -> None:
+        """Refuse a public number that there are at most, whether or not the number of records itself is public."""
+        if size < self.least_size:
             raise InvalidValue(
                 f"{size:,} records are too few for a search of their range with ε {float(exact(self.epsilon, 'ε')):g}: "
                 f"it takes at least {self.least_size:,}, and often twice as many. Give bounds, or more ε"

@@ -53,12 +53,17 @@ class Staircase(NamedTuple):
         return ratio((inside * (one - high), inside * (one - low)), whole, bits)
 
     def reach(self, miss: Fraction) -> int:
-        """A size that the noise exceeds with probability at most ``miss``.
+        """The least size that the noise exceeds with probability at most ``miss``.
 
         Proof: thm-staircase
         """
-        ratio = bracket.exp(-min(self.epsilon, _LARGE)).upper
-        further = 2 * self.width * ratio / (1 - ratio)
-        odds = further / ((further + 2 * self.first - 1) * miss)
-        stairs = ceil(bracket.log(odds).upper / self.epsilon) if odds > 1 else 0
-        return self.first - 1 + stairs * self.width
+        epsilon = min(self.epsilon, _LARGE)
+        ratio = bracket.exp(-epsilon).upper
+        inside, further = 2 * self.first - 1, 2 * self.width * ratio / (1 - ratio)
+        beyond = further / (further + inside)
+        if beyond <= miss:  # on the first stair, from which each number takes two, one of either sign
+            return max(ceil(self.first - 1 - (miss * (further + inside) - further) / 2), 0)
+        stairs = ceil(bracket.log(beyond / miss).upper / epsilon) - 1  # that are exceeded too often
+        above = beyond * bracket.exp(-epsilon * stairs).upper
+        places = ceil(self.width * (1 - miss / above) / (1 - ratio)) if above > miss else 0
+        return self.first - 1 + stairs * self.width + min(places, self.width)

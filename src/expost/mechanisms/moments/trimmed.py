@@ -21,13 +21,28 @@ from expost.mechanisms.moments.private_range import WITHHELD_PART
 from expost.mechanisms.quantiles.quantiles import Quantiles
 from expost.noise import NoiseSource
 
+NO_BAR = "too few values for this trim and ε"
+"""What is told of a mean between quantiles that may lie beyond the values, or have few of them between."""
+ONE_POINT = "both quantiles are the same"
+
+
+def surely_between(trim: Fraction, size: float, off: int) -> bool:
+    """Whether the quantiles at ``trim`` and 1 − ``trim``, off by at most so many ranks, frame what they should.
+
+    That is: both lie among the values, and between them at least half of the share that should.
+
+    Proof: lem-surely-between
+    """
+    return off < trim * Fraction(size) and 4 * off <= (1 - 2 * trim) * Fraction(size)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(WithinInterval):
     """The mean without the lowest and the highest ⌊trim·n⌋ records, with pure ε.
 
     :class:`Quantiles` at ``trim`` and 1 − ``trim`` choose an interval with a share of ε. Records are clamped to it,
-    and the noise is for its length: outliers cost nothing.
+    and the noise is for its length: outliers cost nothing. With so few records that the quantiles, off by their error
+    bound, may lie beyond all of them, the error of the mean is not published (see :meth:`knows_error`).
 
     Data and neighbours are those of :class:`Mean`.
 
@@ -84,6 +99,17 @@ class TrimmedMean(WithinInterval):
             return super().guarantee
         return Guarantee({RELEASED: self.epsilon, WITHHELD_PART: self._budgets[0]}, neighbours="substitute")
 
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "trimmed mean"
+
+    def _why(self, output: Winsorized) -> str:
+        return why_bare(output)
+
+    def _epsilons(self, output: Winsorized) -> tuple[Fraction, ...]:
+        return (self._budgets[1],)
+
     def part_of(self, output: Any) -> Part:
         """Whether there is a value."""
         return WITHHELD_PART if output is WITHHELD else RELEASED
@@ -93,12 +119,24 @@ class TrimmedMean(WithinInterval):
         super().check(data)
         self._ends.check(data)
 
+    def knows_error(self, size: int) -> bool:
+        """Whether that many records are enough for the quantiles to lie among them, and half of the rest between."""
+        return surely_between(exact(self.trim, "trim"), size, int(self._ends.error_bound("0.95")))
+
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized | Withheld:
-        """The interval, and the mean between; without a bar if the interval is a single number."""
+        """The interval, and the mean between; without a bar if that is a single number, or there are too few records.
+
+        How many there are is public.
+        """
         found = super().sample(data, noise)
-        if isinstance(found, Winsorized) and self.bounds is None and found.low == found.high:
-            return found._replace(noise=None)
-        return found
+        if isinstance(found, Withheld) or (found.low < found.high and self.knows_error(len(data))):
+            return found
+        return found._replace(noise=None)
+
+    def describe(self, output: Any) -> str:
+        """The value, the interval, and its error or why that is not known."""
+        text = super().describe(output)
+        return text if output is WITHHELD else f"{text}{why_no_error(output)}"
 
     def _clamp(self, values: NDArray[np.float64], noise: NoiseSource) -> Clamp | None:
         ends = self._ends.sample(values, noise)
@@ -114,3 +152,13 @@ class TrimmedMean(WithinInterval):
 
     def _moved(self, share: Fraction, extent: Fraction, width: Fraction) -> Fraction:
         return Fraction(0)  # records beyond the quantiles are what is left out
+
+
+def why_no_error(found: Winsorized) -> str:
+    """Why a mean between two quantiles has no error; nothing if it has one."""
+    return "" if found.noise is not None else f"; no error is known: {why_bare(found)}"
+
+
+def why_bare(found: Winsorized) -> str:
+    """Why such a mean has no error, in short."""
+    return NO_BAR if found.low < found.high else ONE_POINT

@@ -20,7 +20,7 @@ _DEFAULT_CELLS = 2**20
 _FINEST = Fraction(1, 10**300)
 _COARSEST = 10**200  # 2^60 of it are a float
 _LARGEST = np.finfo(np.float32).max
-_TIMES = 10
+_TIMES = 1000
 _EXACT = 2**24  # whole numbers up to this all have single precision
 
 
@@ -246,7 +246,7 @@ class Unbounded(Candidates):
 
 @dataclass(frozen=True)
 class OrNothing(Candidates):
-    """Other candidates, and ten times as many on either side of them that are no number: none is published.
+    """Other candidates, and a thousand times as many on either side of them that are no number: none is published.
 
     A choice that the data hardly guides falls on one of these, and not on a number far from all records.
 

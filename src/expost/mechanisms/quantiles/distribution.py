@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from expost.checks import as_whole
 from expost.cost import Number
+from expost.estimates import Estimates
+from expost.frame import Frame
 from expost.guarantee import Neighbours
 from expost.mechanism import Withheld
 from expost.mechanisms.quantiles.quantiles import Ranked
@@ -29,6 +32,11 @@ class StepFunction(NamedTuple):
         """The share of records that are at most ``value``, as far as is known."""
         place = bisect_right(self.values, value)
         return self.levels[place - 1] if place else 0.0
+
+    @property
+    def frame(self) -> Frame:
+        """A row for each step: the share of records, and the value that so many are at most."""
+        return Estimates.by_key(("share",), self.levels, "value", self.values.__getitem__).frame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +69,16 @@ class DistributionFunction(Ranked[StepFunction | Withheld]):
         """The evenly spaced quantiles."""
         points = as_whole(self.points, "points", least=2 if self.bounds is None else 1, most=100)
         return tuple(Fraction(i, points) for i in range(1, points + (self.bounds is not None)))
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The function as it is: its values are plain numbers."""
+        return output
+
+    def frame_of(self, answer: Any) -> Frame:
+        """A row for each step."""
+        floats = any(isinstance(value, float) for value in answer.values)
+        rows: Frame = answer.frame
+        return replace(rows, notes=(self._ranks_text(floats),))
 
     def sample(self, data: Any, noise: NoiseSource) -> StepFunction | Withheld:
         """The function."""

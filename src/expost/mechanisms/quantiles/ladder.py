@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -23,6 +24,7 @@ from expost.checks import (
 )
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import USUAL, Estimate
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.quantiles.candidates import Lattice, Unbounded
@@ -43,7 +45,7 @@ class Rung(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
+class QuantileLadder(Mechanism[NDArray[Any] | Tally, Any]):
     """A quantile to within a distance, with as little of ε as the data allows; the rest is refunded.
 
     Estimates with growing shares of ε are tried in turn. After each, one sparse vector tests whether the true quantile
@@ -181,6 +183,21 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Rung]):
             if ask(margin(arranged, goal, self._span(chosen, floats))):
                 break
         return Rung(lattice.value(chosen), len(ask.transcript), ask.closed)
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "quantile"
+
+    def answer_of(self, output: Rung, origin: Hashable) -> Any:
+        """The value, whose error is the distance if it passed; ``how`` is the :class:`Rung`."""
+        confidence = as_confidence(self.confidence)
+        if output.passed and confidence >= USUAL:
+            return Estimate.within(output.value, exact(self.within, "within"), (origin, 0), how=output)
+        passed = (
+            f"within {self.within} at {float(100 * confidence):g} % only" if output.passed else "no test was passed"
+        )
+        return Estimate.unknown(output.value, passed, how=output)
 
     def describe(self, output: Any) -> str:
         """The value, and whether it is known to be near."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -12,13 +13,16 @@ from typing import Any
 from numpy.typing import NDArray
 
 from expost import bracket
-from expost.checks import as_bounds, as_confidence, as_probability, as_whole, check_fields, optional
+from expost.checks import as_bounds, as_confidence, as_flag, as_probability, as_whole, check_fields, optional
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Estimate
+from expost.estimates import Estimates
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import WITHHELD, Out, Withheld
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.quantiles.between import CHOICES, Between, between, windows_between
 from expost.mechanisms.quantiles.candidates import Candidates, candidates
 from expost.mechanisms.quantiles.ordered import Tally, arrange, has_floats, records_in
 from expost.mechanisms.quantiles.windows import Candidate, Target, Windows
@@ -71,12 +75,26 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
 
         Proof: lem-quantile-error
         """
-        miss = 1 - as_confidence(confidence)
-        wrong = self._lattice(floats=floats).size ** len(self.levels) - 1
-        if not wrong:
-            return 0
-        score = max(ceil(bracket.log(wrong / miss).upper / self._rate) - 1, 0)
+        lattice = self._lattice(floats=floats)
+        score = worst_score(lattice.size, self._choices, self._rate, 1 - as_confidence(confidence))
         return max(ceil(_unit(level, self.neighbours) * score) for level in self.levels)
+
+    @property
+    def _choices(self) -> int:
+        """How many values are chosen jointly."""
+        return len(self.levels)
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """A number without an error, unless an interval was asked for: how far ranks are apart depends on the data."""
+        if isinstance(output, Between):
+            return output.estimate
+        return Estimate.unknown(output, self._ranks_text(isinstance(output, float)))
+
+    def _ranks_text(self, floats: bool) -> str:
+        """What is known instead of an error."""
+        ranks, rounded = int(self.error_bound("0.95", floats=floats)), self._lattice(floats=floats).rule(floats=floats)
+        together = "" if len(self.levels) == 1 else ", all at once"
+        return f"it is known in ranks only, off by at most {ranks:,}{rounded} at 95 %{together}"
 
     def _chosen(self, data: Any, noise: NoiseSource) -> tuple[float, ...] | Withheld:
         """The values chosen, in order; nothing if one of them is no number."""
@@ -101,7 +119,7 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantile(Ranked[float | Withheld]):
+class Quantile(Ranked[Any]):
     """A quantile of the data, with pure ε: the record of rank ⌈quantile·n⌉, or a value near it in rank.
 
     The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
@@ -129,6 +147,9 @@ class Quantile(Ranked[float | Withheld]):
         power of two that divides the bounds in a million cells. Give what the data was measured to.
     missing
         What NaN counts as.
+    interval
+        Whether to choose two more values for the same ε, that the true quantile lies between with 95 % confidence. The
+        three are off by about three times as many ranks (lem-quantile-between). The output is then a :class:`Between`.
 
     >>> Quantile(quantile=0.9, epsilon=1, bounds=(0, 120), neighbours="substitute").error_bound(0.95, floats=False)
     15
@@ -142,21 +163,49 @@ class Quantile(Ranked[float | Withheld]):
     neighbours: Neighbours
     grid: Number | None = None
     missing: Number = 0
+    interval: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "interval", as_flag(self.interval, "interval"))
 
     @property
     def levels(self) -> tuple[Fraction, ...]:
         """The one quantile."""
         return (as_probability(self.quantile, "quantile"),)
 
-    def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
-        """The value chosen."""
+    @property
+    def _choices(self) -> int:
+        return CHOICES if self.interval else 1
+
+    def sample(self, data: Any, noise: NoiseSource) -> Any:
+        """The value chosen, and the ends of its interval if these were asked for."""
+        if self.interval:
+            return self._between(data, noise)
         chosen = self._chosen(data, noise)
         return chosen if isinstance(chosen, Withheld) else chosen[0]
+
+    def _between(self, data: Any, noise: NoiseSource) -> Between | Withheld:
+        """Proof: lem-quantile-between."""
+        floats = has_floats(data, type(self).__name__)
+        lattice, off = self._lattice(floats=floats), int(self.error_bound("0.95", floats=floats))
+        arranged = arrange(data, lattice, float(self.missing))
+        at = target(self.levels[0], arranged.size, self.neighbours)
+        paired = self.neighbours == "substitute"
+        law = windows_between(arranged, at, off, self._rate, paired=paired)
+        return between(lattice, law.sample(noise), floats=floats, within=self.bounds)
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "quantile"
 
     def describe(self, output: Any) -> str:
         """The value, and how many ranks it may be off."""
         if output is WITHHELD:
             return TOO_FEW
+        if isinstance(output, Between):
+            return f"{output.value:.6g}, between {output.low:.6g} and {output.high:.6g} at 95 %"
         floats = isinstance(output, float)
         ranks, rounded = self.error_bound("0.95", floats=floats), self._lattice(floats=floats).rule(floats=floats)
         return f"{output:.6g}, off by at most {ranks} rank{'s' * (ranks != 1)}{rounded} at 95 %"
@@ -168,7 +217,7 @@ class Median(Quantile):
 
     Parameters
     ----------
-    epsilon, bounds, neighbours, grid, missing
+    epsilon, bounds, neighbours, grid, missing, interval
         As for :class:`Quantile`.
     quantile
         One half. Leave it out.
@@ -181,10 +230,15 @@ class Median(Quantile):
 
     quantile: Number = Fraction(1, 2)
 
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "median" if self.levels == (Fraction(1, 2),) else super().what
+
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles(Ranked[tuple[float, ...] | Withheld]):
-    """Several quantiles at once, with pure ε for all of them together: a tuple of values in order.
+class Quantiles(Ranked[Any]):
+    """Several quantiles at once, with pure ε for all of them together: values in order.
 
     They are chosen jointly: all are off in the same direction or little, so that two or nine of them are about as
     accurate as one with a half or a quarter of ε.
@@ -230,6 +284,12 @@ class Quantiles(Ranked[tuple[float, ...] | Withheld]):
         """The values chosen."""
         return self._chosen(data, noise)
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The values by their quantiles, without errors in their unit."""
+        why = self._ranks_text(any(isinstance(value, float) for value in output))
+        values = [Estimate.unknown(value, why) for value in output]
+        return Estimates.by_key(("quantile",), list(map(float, self.levels)), self.what, values.__getitem__)
+
     def interval(self, output: Any, quantile: Number, confidence: Number, *, n: int) -> tuple[float, float]:
         """Where the true quantile lies with this confidence, from the values released: between two of them, or a bound.
 
@@ -237,6 +297,8 @@ class Quantiles(Ranked[tuple[float, ...] | Withheld]):
 
         Proof: lem-quantile-error
         """
+        released = output.values() if isinstance(output, Mapping) else output
+        output = tuple(each.value if isinstance(each, Estimate) else each for each in released)
         floats = any(isinstance(value, float) for value in output)
         off = int(self.error_bound(confidence, floats=floats))
         size = as_whole(n, "n (the number of records)")
@@ -279,6 +341,11 @@ class InterquartileRange(Ranked[float | Withheld]):
         """The quartiles."""
         return Fraction(1, 4), Fraction(3, 4)
 
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "interquartile range"
+
     def sample(self, data: Any, noise: NoiseSource) -> float | Withheld:
         """The distance of the quartiles chosen."""
         chosen = self._chosen(data, noise)
@@ -302,6 +369,15 @@ def require_between(levels: tuple[Fraction, ...], size: int, off: int) -> None:
                 f"{size:,} records are too few for the quantile {float(level):g} without bounds: it may be off by "
                 f"{off:,} ranks at 95 %, and beyond all of them. Give bounds, or more ε"
             )
+
+
+def worst_score(candidates: int, choices: int, rate: Fraction, miss: Fraction) -> int:
+    """The score that values chosen jointly exceed with probability at most ``miss``.
+
+    Proof: lem-quantile-error
+    """
+    wrong = candidates**choices - 1
+    return max(ceil(bracket.log(wrong / miss).upper / rate) - 1, 0) if wrong else 0
 
 
 def place(level: Fraction, size: int) -> Fraction:

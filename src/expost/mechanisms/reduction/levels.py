@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from operator import add
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +16,9 @@ import numpy as np
 from expost.checks import as_confidence, as_whole
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Drawn, Estimate
+from expost.estimates import EstimateArray, frame_by_key
+from expost.frame import Frame
 from expost.guarantee import Part
 from expost.mechanism import Interaction
 from expost.mechanisms.additive import Additive
@@ -121,6 +126,35 @@ class Leveled(Additive):
         shape = Shape(floats, (as_whole(n, "n"),))
         return float(self._error(confidence, level, shape, at_stop))
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """Numbers with errors that hold although the numbers decided where to stop; ``how`` is the :class:`Reduced`.
+
+        Of an interaction, those of each level.
+        """
+        if isinstance(output, Reduced):
+            return self._with_error(output.value, output.level, origin, output)
+        return tuple(self._with_error(value, level, (origin, level)) for level, value in enumerate(output, 1))
+
+    def _with_error(self, value: Any, level: int, origin: Hashable, how: Reduced | None = None) -> Any:
+        shape = shape_of(value)
+        bound = partial(self._bound_at_stop, level, shape)
+        if shape.dimensions is not None:
+            return EstimateArray.of(value, origin, bound=bound, how=how, what=self.what)
+        return Estimate.of(value, Drawn((origin, 0), bound), how=how)
+
+    def _bound_at_stop(self, level: int, shape: Shape, miss: Fraction) -> float:
+        """How far off one value is, at whatever level it stopped.
+
+        Proof: lem-error-at-stop
+        """
+        return float(self._width(level, shape, miss / self.levels))
+
+    def frame_of(self, answer: Any) -> Frame:
+        """The rows of what was published; of an interaction, of each level."""
+        if not isinstance(answer, tuple):
+            return super().frame_of(answer)
+        return frame_by_key("level", dict(enumerate(answer, 1)), self)
+
     def describe(self, output: Any) -> str:
         """The last answer and its level."""
         value, level = (output.value, output.level) if isinstance(output, Reduced) else (output[-1], len(output))
@@ -139,7 +173,7 @@ class Leveled(Additive):
     def _width(self, level: int, shape: Shape, miss: Fraction) -> Fraction:
         """How far off one value of this level is at most, but for this probability."""
         grid, _ = self._calibrate(shape)
-        return (self._reach(self._parameters(shape)[level - 1], miss) + self._rounding(shape)) * grid.step
+        return (self._steps(self._parameters(shape)[level - 1]).reach(miss) + self._rounding(shape)) * grid.step
 
     def _rounding(self, shape: Shape) -> Fraction:
         """How far rounding to the grid moves a value at most, in steps."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expost.checks import as_confidence, as_positive, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
-from expost.mechanisms.laplace import laplace_reach
+from expost.noise.sums import LaplaceSteps
 
 _INTERVALS = 32  # that the truth may lie in, for each level
 
@@ -158,7 +158,7 @@ def _misses(rates: tuple[Fraction, ...], rounding: Fraction, within: Fraction, e
     Proof: lem-relative-error
     """
     share, added = float(within), float(rounding)
-    widths = np.array([laplace_reach(rate, each) for rate in rates]) + added
+    widths = np.array([LaplaceSteps(rate).reach(each) for rate in rates]) + added
     inner = np.geomspace(widths.min() / 8 + 1e-9, widths.max() + 1e-9, _INTERVALS * len(rates))
     least, most = np.append(0.0, inner)[:, None], np.append(inner, np.inf)[:, None]
     needed = np.maximum((1 + share) * least, (1 + 1 / share) * (widths - most)) * (1 - 1e-9)

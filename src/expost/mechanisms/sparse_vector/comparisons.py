@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from expost.checks import as_positive, as_whole, check_fields, check_monotone, split_epsilon
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.frame import Frame
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
 from expost.mechanisms.numbers import shape_of
-from expost.mechanisms.sparse_vector.mask import AboveMask
+from expost.mechanisms.sparse_vector.mask import AboveMask, answers_of
 from expost.mentions import brief
 from expost.noise import NoiseSource, scalar, vector
 from expost.noise.grid import Grid
@@ -87,6 +88,15 @@ class Thresholded(Mechanism[NDArray[Any], AboveMask]):
     def _price(self, part: tuple[int, int]) -> Fraction:
         """E of the part (t, k): t times ε₁ and k shares of ε₂."""
         return part[0] * self.halves[0].exact_epsilon + part[1] * self._share
+
+    # ---- what came out
+
+    def frame_of(self, answer: Any) -> Frame:
+        """A row for each value: above, below or not compared; of an interaction, for each question."""
+        if isinstance(answer, AboveMask):
+            return answer.frame
+        answers = answers_of(answer)
+        return AboveMask(answers, len(answers)).frame
 
     # ---- the grid
 

@@ -12,12 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import floor
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost import bracket
+from expost.checks import as_confidence, as_whole
+from expost.cost import Number
 from expost.guarantee import Guarantee, Part
 from expost.mechanisms.sparse_vector.comparisons import (
     CHUNK,
@@ -30,6 +33,7 @@ from expost.mechanisms.sparse_vector.comparisons import (
 )
 from expost.mechanisms.sparse_vector.mask import AboveMask, answers_of, stopped_text
 from expost.noise import NoiseSource
+from expost.noise.sums import LaplaceSteps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +130,21 @@ class SparseVector(Thresholded):
     def centre(self) -> int:
         """How far thresholds are moved up, in steps, so that one-sided noise errs as often either way."""
         return self._centre(self.rate)
+
+    def margin(self, confidence: Number, *, n: int) -> float:
+        """How far ``n`` values must be from the threshold for all of their comparisons to be right, at this confidence.
+
+        Proof: lem-sparse-margin
+        """
+        miss, among = 1 - as_confidence(confidence), as_whole(n, "n")
+        of_threshold, of_values = self._threshold_rate, self.rate
+        if self.noise == "one-sided":
+            above = bracket.log(2 / miss).upper / of_threshold + self.centre
+            below = bracket.log(2 * among / miss).upper / of_values - self.centre
+            steps = ceil(max(above, below))
+        else:
+            steps = LaplaceSteps(of_threshold).reach(miss / 2) + LaplaceSteps(of_values).reach(miss / (2 * among)) + 1
+        return self._grid.value(steps + 1)
 
     def _shift(self, noise: NoiseSource) -> int:
         """How far the threshold moves: its noise, and the centre."""

@@ -8,6 +8,7 @@ data is rounded to a grid of about a thousandth of the noise.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,8 +31,8 @@ from expost.checks import (
 )
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Drawn, Estimate
 from expost.mechanism import WITHHELD, Withheld
-from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.stability.order import arranged, check_records, rank, widening
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
@@ -39,6 +40,7 @@ from expost.mechanisms.stability.test import StabilityTest
 from expost.mechanisms.wrapper import Wrapper
 from expost.noise import NoiseSource, discrete_laplace
 from expost.noise.grid import FARTHEST, Grid
+from expost.noise.sums import LaplaceSteps
 
 _LOW = (1 << 32) - 1
 
@@ -197,13 +199,20 @@ class _Located(Wrapper[Any, float | Withheld]):
         """The value with noise, or ⊥."""
         return self.inner.sample(self._proposal.once(data, self.inner.test.cap), noise)
 
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The value with its error: whether it is released does not depend on its noise."""
+        return Estimate.of(output, Drawn((origin, 0), self._reach))
+
+    def _reach(self, miss: Fraction) -> float:
+        return self.error_bound(1 - miss)
+
     def error_bound(self, confidence: Number) -> float:
         """How far a value that is released is at most from the statistic of the clamped data, with this confidence.
 
         Proof: lem-location-error
         """
         proposal = self._proposal
-        return proposal.grid.value(laplace_reach(proposal.rate, 1 - as_confidence(confidence)) + 1)
+        return proposal.grid.value(LaplaceSteps(proposal.rate).reach(1 - as_confidence(confidence)) + 1)
 
     def describe(self, output: float | Withheld) -> str:
         """The value, and how far off it may be."""
@@ -252,6 +261,11 @@ class StableQuantile(_Located):
     def __post_init__(self) -> None:
         as_probability(self.quantile, "quantile")
         super().__post_init__()
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "median" if exact(self.quantile, "quantile") == Fraction(1, 2) else "quantile"
 
     @property
     def _window(self) -> dict[str, Any]:
@@ -343,6 +357,11 @@ class StableTrimmedMean(_Located):
         if not 0 <= exact(self.trim, "trim") < Fraction(1, 2):
             raise InvalidValue(f"the share trimmed from either side lies in [0, 1/2), got {self.trim!r}")
         super().__post_init__()
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "trimmed mean"
 
     @property
     def _window(self) -> dict[str, Any]:

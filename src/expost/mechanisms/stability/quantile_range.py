@@ -7,6 +7,7 @@ bin of its own. Arithmetic is exact: floats are whole multiples of 2^−1074.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -20,6 +21,9 @@ from expost import bracket
 from expost.checks import check_fields, equal_share
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimate import Estimate
+from expost.estimates import Estimates
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Out, Withheld
 from expost.mechanisms.fixed_cost import RELEASED
@@ -45,6 +49,11 @@ class Bin(NamedTuple):
     def middle(self) -> float:
         """The geometric middle, at most a factor √base from the range itself."""
         return self.lower * (self.upper / self.lower) ** 0.5 if self.lower else 0.0
+
+    @property
+    def frame(self) -> Frame:
+        """A row for each edge."""
+        return Estimates.named({"lower edge": self.lower, "upper edge": self.upper}).frame
 
 
 @dataclass(frozen=True)
@@ -387,6 +396,15 @@ class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
         """The range with noise, or ⊥."""
         answer = self._first(data, noise)
         return answer if answer is WITHHELD else answer[1]
+
+    @property
+    def what(self) -> str:
+        """What it is."""
+        return "range"
+
+    def answer_of(self, output: Any, origin: Hashable) -> Any:
+        """The range; its noise is a factor."""
+        return Estimate.unknown(output, "noise multiplied it, by a factor that is not bounded here")
 
     def part_of(self, output: Any) -> Part:
         """Whether something was released."""

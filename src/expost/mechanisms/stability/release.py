@@ -24,6 +24,8 @@ from typing import Any, Generic, NamedTuple
 from expost.checks import check_fields, requested_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.estimates import frame_by_key, frame_of
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import WITHHELD, Mechanism, Out, Withheld
 from expost.mechanisms.fixed_cost import RELEASED
@@ -194,6 +196,10 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
         """What came out, and of which leg."""
         return "withheld" if output is WITHHELD else f"{output[1]!r} (leg {output[0]} of {len(self.proposals)})"
 
+    def frame_of(self, answer: StableAnswer) -> Frame:
+        """The rows of the release."""
+        return frame_of(answer.value, self)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chain(Mechanism[Any, tuple[Any, ...]]):
@@ -277,6 +283,10 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     def part_of(self, output: tuple[Any, ...]) -> Part:
         """How many legs answered."""
         return len(output)
+
+    def frame_of(self, answer: Any) -> Frame:
+        """The rows of each leg."""
+        return frame_by_key("leg", dict(enumerate(answer, 1)), self)
 
 
 def _check_fields(mechanism: Any) -> None:

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from expost.checks import as_bounds, as_flag, as_whole, check_fields, equal_share, finite
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
+from expost.frame import Frame
 from expost.mechanism import WITHHELD, Withheld
+from expost.mechanisms.linear.rows import model_frame
 from expost.mechanisms.numbers import shape_of, without_nan
 from expost.mechanisms.stability.release import FirstStable, Proposal
 from expost.mechanisms.wrapper import Wrapper
@@ -28,6 +30,7 @@ from expost.noise import NoiseSource
 Cell: TypeAlias = tuple[int, ...]
 
 _FARTHEST = 2.0**52  # cells are numbered within this many on either side of zero
+_IN_CELL = "coefficients are the middle of a cell that most fits are in, and have no noise"
 _MOST_GRIDS = 100  # each has a test and a price of its own
 
 
@@ -165,6 +168,15 @@ class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
             features = np.column_stack([features, np.ones(len(features))])
         target = np.clip(data[:, -1], *self.target_bounds)
         return np.array([_fit(features[b :: self.blocks], target[b :: self.blocks]) for b in range(self.blocks)])
+
+    def frame_of(self, answer: Coefficients) -> Frame:
+        """A row for the intercept, if there is one, and for the coefficient of each feature."""
+        slopes = answer.values[: len(answer.values) - self.intercept]
+        rows: list[tuple[str, tuple[int | None], float]] = [
+            ("intercept", (None,), last) for last in answer.values[len(slopes) :]
+        ]
+        rows += [("coefficient", (feature,), slope) for feature, slope in enumerate(slopes)]
+        return model_frame(("feature",), rows, _IN_CELL)
 
     def describe(self, output: Coefficients | Withheld) -> str:
         """The coefficients."""

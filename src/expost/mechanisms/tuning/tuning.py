@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -10,8 +11,10 @@ from typing import Any, NamedTuple
 from expost.checks import as_share, as_whole, check_fields, common_unit, finite, optional
 from expost.cost import Number, exact
 from expost.errors import InvalidValue, NeighbourMismatch
+from expost.estimates import Estimates, without_errors
+from expost.frame import Frame
 from expost.guarantee import Guarantee, Part
-from expost.mechanism import Mechanism
+from expost.mechanism import Mechanism, rows_by
 from expost.mechanisms.linear.tested import halves
 from expost.mechanisms.stability.test import REFUSED
 from expost.mechanisms.tuning.runs import mean_runs, number_of_runs
@@ -19,6 +22,7 @@ from expost.mechanisms.tuning.scores import Score
 from expost.noise import NoiseSource
 
 _MET = "good enough"
+_CHOSEN = "it was published because its score was the best, which errors do not take into account"
 MOST_CANDIDATES = 10_000
 """Each has a price of its own in the guarantee."""
 
@@ -148,6 +152,21 @@ class Tuning(Mechanism[Any, Tuned]):
     def _rank(self, run: Tuned) -> tuple[bool, Fraction, float]:
         """What is good enough is before what is not, and there less ε is better; then more score is."""
         return run.met, -self._epsilons[run.candidate] if run.met else Fraction(0), run.score
+
+    def answer_of(self, output: Tuned, origin: Hashable) -> Any:
+        """The output of the candidate as people read it, without errors: it is the best of several."""
+        read = self.candidates[output.candidate].answer_of(output.value, origin)
+        return output._replace(value=without_errors(read, _CHOSEN))
+
+    def frame_of(self, answer: Tuned) -> Frame:
+        """The candidate and its score, and then the rows of its output, if these are numbers."""
+        found = Estimates.named({"candidate": answer.candidate, "score": answer.score}).frame
+        rows = rows_by(self.candidates[answer.candidate], answer.value)
+        if not rows.is_numbers:
+            return found
+        empty = (None,) * (len(rows.names) - len(found.names))
+        first = tuple((row[0], *empty, *row[1:]) for row in found.rows)
+        return Frame(rows.names, (*first, *rows.rows), notes=rows.notes)
 
     def describe(self, output: Tuned) -> str:
         """The candidate and its score."""

@@ -6,11 +6,11 @@ from expost.study.kinds.kind import QuestionKind
 from expost.study.kinds.lost import LOSSES
 from expost.study.kinds.models import MODELS
 from expost.study.kinds.moments import MOMENTS
-from expost.study.kinds.numbers import NUMBERS
+from expost.study.kinds.numbers import TOTALS
 from expost.study.kinds.robust import ROBUST
 
 KINDS: dict[str, QuestionKind] = {
-    kind.name: kind for kind in (*NUMBERS, *LOSSES, *CELLS, *BOUNDED, *MOMENTS, *ROBUST, *MODELS)
+    kind.name: kind for kind in (*TOTALS, *LOSSES, *CELLS, *BOUNDED, *MOMENTS, *ROBUST, *MODELS)
 }
 
 __all__ = ["KINDS"]

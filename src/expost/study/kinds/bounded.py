@@ -9,6 +9,7 @@ from typing import Any
 from expost.cost import exact
 from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
 from expost.data.moments import Moments
+from expost.frame import number_text
 from expost.mechanism import WITHHELD, Mechanism
 from expost.noise.grid import Grid
 from expost.study.grammar import Key
@@ -23,7 +24,6 @@ from expost.study.kinds.kind import (
     OfGroups,
     QuestionKind,
     known_settings,
-    number_text,
 )
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
@@ -37,14 +37,16 @@ TOO_FEW_VALUES = Answer(
     "withheld: there are too few values for this ε; state 'bounds', or more ε", None, outcomes=("withheld",)
 )
 """Of quantiles without bounds."""
+MANY_RANKS = 100
+"""From which on an error in ranks says little without the number of values."""
 _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 
 def _ranked(asked: Asked) -> Mechanism:
-    return _ranks_of(asked, asked.rows).permute_and_flip(epsilon=asked.epsilon)
+    return asked.made(_ranks_of(asked, asked.rows))
 
 
-def _ranks_of(asked: Asked, rows: PrivateTable | Groups) -> Ranks:
+def _ranks_of(asked: Asked, rows: PrivateTable | Groups) -> Any:
     grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
     return rows.quantile(
         asked["column"],
@@ -61,13 +63,13 @@ def _levels(asked: Asked) -> Any:
 
 
 def _placed(asked: Asked, value: float, off: str) -> Answer:
-    return Answer(f"{number_text(value)} ({off})", value, None, released=value)
+    return Answer(f"{number_text(value)} ({off})", value, None, beside=off, released=value)
 
 
 def _range(asked: Asked, value: tuple[float, float], off: str) -> Answer:
     low, high = value
     text = f"{number_text(high - low)}, from {number_text(low)} to {number_text(high)} ({off})"
-    return Answer(text, high - low, None, released=value)
+    return Answer(text, high - low, None, beside=off, released=value)
 
 
 def _ranks_off(asked: Asked, mechanism: PrivateQuantiles) -> Accuracy:
@@ -77,16 +79,23 @@ def _ranks_off(asked: Asked, mechanism: PrivateQuantiles) -> Accuracy:
 def _several(asked: Asked, value: Any, off: str) -> Answer:
     found = dict(zip(map(str, asked["quantiles"]), value if isinstance(value, tuple) else (value,), strict=True))
     listed = ", ".join(f"{level}: {number_text(number)}" for level, number in found.items())
-    return Answer(f"{listed} ({off})", found, None, bars=found, released=value)
+    return Answer(f"{listed} ({off})", found, None, beside=off, released=value)
 
 
 def _off(asked: Asked, mechanism: PrivateQuantiles) -> str:
-    of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else ""
+    of = f" of {asked.size:,}" if asked.size and mechanism.question.relation == "substitute" else _at_most(asked)
     return _ranks_text(mechanism.error_bound(CONFIDENCE), of)
 
 
+def _at_most(asked: Asked) -> str:
+    """Of how many ranks there are at most, where that is public."""
+    return f" of at most {asked.most_values:,}" if asked.most_values else ""
+
+
 def _ranks_text(off: float, of: str = "") -> str:
-    return f"off by at most {number_text(off)}{of} rank{'s' * (off != 1)}"
+    """How far off; many ranks may be few or all of them, which only the number of values can say."""
+    text = f"off by at most {number_text(off)}{of} rank{'s' * (off != 1)}"
+    return text if of or off < MANY_RANKS else f"{text}; whether that is much cannot be judged, their number is private"
 
 
 _AnswerOf = Callable[[Asked, Any, str], Answer]
@@ -105,9 +114,9 @@ def _of_each(answer_of: _AnswerOf) -> OfGroups:
     """The answers about each group of rows."""
 
     def answer(asked: Asked, value: Any, error: float) -> Answer:
-        return TOO_FEW_VALUES if value is None else answer_of(asked, value, _ranks_text(error))
+        return TOO_FEW_VALUES if value is None else answer_of(asked, value, _ranks_text(error, _at_most(asked)))
 
-    return OfGroups(_ranks_of, answer, "ranks each")
+    return OfGroups(_ranks_of, answer, "ranks each", lambda asked: asked.most_values)
 
 
 def _fitted(asked: Asked) -> Mechanism:
@@ -118,13 +127,13 @@ def _fitted(asked: Asked) -> Mechanism:
         target_bounds=tuple(asked["target_bounds"]),
         missing=asked.get("missing", "drop"),
     )
-    return question.noisy(epsilon=asked.epsilon)
+    return asked.made(question)
 
 
 def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
     found = dict(zip(asked["features"], value.coefficients, strict=True)) | {"constant": value.intercept}
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
-    return Answer(text, found, None, bars=found, released=value)
+    return Answer(text, found, None, beside="", released=value)
 
 
 def _no_bar(asked: Asked, mechanism: Any) -> NoBar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log
@@ -12,6 +12,8 @@ from typing import Any
 from expost.comparison import Comparison
 from expost.cost import Cost, exact
 from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFrequent, Noisy
+from expost.data.histograms import MOST_KEYS
+from expost.frame import number_text
 from expost.mechanism import Mechanism, Release
 from expost.study.grammar import Key
 from expost.study.kinds import keys
@@ -23,10 +25,11 @@ from expost.study.kinds.kind import (
     NoBar,
     QuestionKind,
     always,
-    number_text,
+    listed,
 )
 from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
+from expost.study.shown import ALL
 
 _CELLS = (
     keys.COLUMN,
@@ -47,6 +50,11 @@ _BIN = re.compile(r"\[(-?\d+), (-?\d+)\)")
 _SPARSE = "on the threshold and on the counts compared with it (sparse vector)"
 
 
+def _number_of_cells(values: Mapping[str, Any]) -> int:
+    bins = values.get("bins", 0)
+    return 1 + (bins if isinstance(bins, int) else 0) + listed(values, "keys", "bins")
+
+
 def _cells(asked: Asked, *, rest: bool) -> Histogram:
     bounds = asked.get("bounds")
     return asked.rows.histogram(
@@ -59,25 +67,23 @@ def _cells(asked: Asked, *, rest: bool) -> Histogram:
 
 
 def _histogram(asked: Asked) -> Mechanism:
-    cells = _cells(asked, rest=True)
-    if cells.fixed and asked.get("noise", "laplace") == "laplace":
-        return cells.balanced(epsilon=asked.epsilon)
-    return noisy(asked, cells, cells.balanced if cells.fixed else None)
+    return noisy(asked, _cells(asked, rest=True))  # type: ignore[no-any-return]
 
 
 def _discover(asked: Asked) -> Mechanism:
     question = asked.rows.discover(asked["column"], of=asked.get("count", "units"))
-    return question.laplace(epsilon=asked.epsilon, delta=asked.delta)
+    return asked.made(question, delta=asked.delta)
 
 
 def _top(asked: Asked) -> Mechanism:
-    question = asked.rows.discover(asked["column"])
-    return question.top(asked["at_most"], epsilon=asked.epsilon, delta=asked.delta)
+    question = asked.rows.discover(asked["column"]).top(asked["at_most"])
+    return asked.made(question, delta=asked.delta)
 
 
 def _find(asked: Asked) -> Mechanism:
     epsilon = asked.part(_find_share(asked.question)) if asked.question.kind == "large" else asked.epsilon
-    return _cells(asked, rest=False).above(asked["threshold"], at_most=asked["at_most"], epsilon=epsilon)
+    question = _cells(asked, rest=False).above(asked["threshold"], at_most=asked["at_most"])
+    return asked.made(question, epsilon=epsilon)
 
 
 def _find_share(question: Question) -> Fraction:
@@ -86,11 +92,11 @@ def _find_share(question: Question) -> Fraction:
 
 def _values(asked: Asked, found: Release) -> Mechanism | None:
     """The values of what was found, with the ε that finding did not use. Proof: thm-release-large."""
-    labels = [label for label, compared in found.value.items() if compared is Comparison.ABOVE]
+    labels = [label for label, compared in found.output.items() if compared is Comparison.ABOVE]
     if not labels:
         return None
     remaining = Cost.within(Fraction(str(asked.epsilon))) - Cost.of_units(found.charged.epsilon_units)
-    return _cells(asked, rest=False).only(labels).laplace(epsilon=remaining.epsilon)
+    return asked.made(_cells(asked, rest=False).only(labels), epsilon=remaining.epsilon)
 
 
 def _none(mechanism: Above) -> dict[Any, Comparison]:
@@ -102,8 +108,8 @@ def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, in
     return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ())
 
 
-def _each(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
-    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "each", within=asked.most_values)
+def _for_all(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
+    return Accuracy(float(mechanism.error_bound(CONFIDENCE)), "for all at once", within=asked.most_values)
 
 
 def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
@@ -139,7 +145,7 @@ def _large(asked: Asked, mechanism: Any, value: dict[Any, Any]) -> Answer:
         return _above(asked, mechanism, value)
     assert asked.first is not None
     counts = _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ("any",))
-    return _unless_all_compared(asked, counts, asked.first.value)
+    return _unless_all_compared(asked, counts, asked.first.output)
 
 
 def _unless_all_compared(asked: Asked, answer: Answer, compared: dict[Any, Comparison]) -> Answer:
@@ -150,7 +156,9 @@ def _unless_all_compared(asked: Asked, answer: Answer, compared: dict[Any, Compa
     found = sum(each is Comparison.ABOVE for each in compared.values())
     threshold = number_text(asked["threshold"])
     notice = f"stopped after {found} (at_most): what was not compared may be above {threshold}, too"
-    return replace(answer, text=f"{answer.text}; not compared: {', '.join(left)}", notice=notice)
+    unknown = f"not compared: {', '.join(left)}"
+    beside = None if answer.beside is None else f"{answer.beside}; {unknown}"
+    return replace(answer, text=f"{answer.text}; {unknown}", beside=beside, notice=notice)
 
 
 def _labels(asked: Asked, cells: Iterable[Any]) -> list[str]:
@@ -172,8 +180,9 @@ def _bin_label(cell: str) -> str:
 def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
     named = dict(zip(_labels(asked, value), value.values(), strict=True))
     counts = ", ".join(f"{label}: {number_text(count)}" for label, count in named.items())
-    text = f"{counts}; each ± {number_text(error)}"
-    return Answer(text, named, error, outcomes, bars=named, released=value)
+    every = ALL.format(number_text(error))
+    text = f"{counts}; {every}"
+    return Answer(text, named, error, outcomes, beside=every, labels=tuple(named), released=value)
 
 
 def _names(asked: Asked, mechanism: Any) -> NoBar:
@@ -220,13 +229,14 @@ CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
-        _histogram, _counts, accuracy=_each, cells=True, amount=always, settings=_histogram_settings,
+        _histogram, _counts, accuracy=_for_all, cells=True, from_zero=True, amount=always, numbers=_number_of_cells,
+        settings=_histogram_settings,
         example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
         (keys.COLUMN, keys.COUNTED, keys.WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
-        amount=always,
+        from_zero=True, amount=always, numbers=lambda values: MOST_KEYS,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
         settings=_discover_settings, example='column = "diagnosis"',
     ),
@@ -234,20 +244,21 @@ CELLS = (
         "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
         (keys.COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), keys.WHERE), _top,
         _most, cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"), accuracy=_names,
-        settings=_top_settings, example='column = "diagnosis"\nat_most = 3',
+        numbers=lambda values: int(values["at_most"]), settings=_top_settings,
+        example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
         _LARGE, _find, _above, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
-        accuracy=_names, settings=_above_settings,
+        accuracy=_names, numbers=_number_of_cells, settings=_above_settings,
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
     QuestionKind(
         "large", "The cells above a threshold with their counts: finds them, then spends its remaining ε on counts.",
         (*_LARGE, Key("find_share", "part", "the share of ε for finding them; the rest is for their counts. 0.5 by "
                       "default")),
-        _find, _large, cells=True, amount=always, noise=_SPARSE, then=_values, first_share=_find_share, cheapest=_none,
-        outcomes=("any", "none"),
+        _find, _large, cells=True, from_zero=True, amount=always, noise=_SPARSE, then=_values, first_share=_find_share,
+        cheapest=_none, outcomes=("any", "none"), numbers=_number_of_cells,
         accuracy=lambda asked, mechanism: NoBar("it depends on the ε that finding cells leaves", later=True),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),

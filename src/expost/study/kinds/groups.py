@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
+from expost.checks import requested_epsilon
 from expost.data import GroupAnswers, Grouped, Groups, PrivateTable
+from expost.data.histograms import MOST_KEYS
 from expost.errors import InvalidValue
-from expost.frame import Frame
+from expost.frame import Frame, number_text, with_error
 from expost.mechanism import Mechanism
 from expost.mentions import printable
 from expost.study.grammar import Key
-from expost.study.kinds.kind import Accuracy, Answer, Asked, NoBar, OfGroups, QuestionKind
+from expost.study.kinds.kind import (
+    DROWNED,
+    Accuracy,
+    Answer,
+    Asked,
+    NoBar,
+    OfGroups,
+    QuestionKind,
+    is_drowned,
+    listed,
+    name_size,
+)
+from expost.study.shown import EACH
 
 TYPICAL_SIZE = 1_000
 """Values of a group, where its error depends on their private number."""
@@ -43,32 +58,71 @@ def grouped(kind: QuestionKind) -> QuestionKind:
         if "by_keys" not in asked.question.values:
             raise InvalidValue("'by' says what tells groups apart: state in 'by_keys' which there are")
 
-        def about(rows: PrivateTable, epsilon: float) -> Any:
-            return kind.mechanism(_among(asked, rows, epsilon))
+        groups = _groups(asked, asked.table)
 
-        return _groups(asked, asked.table).ask(about, epsilon=asked.epsilon)
+        def about(rows: PrivateTable) -> Any:
+            return kind.mechanism(_among(asked, rows, groups.share(asked.epsilon)))
+
+        made = groups.made_for_each(about)
+        return Grouped(question=groups, mechanisms=made, epsilon=requested_epsilon(asked.epsilon))
 
     def answer(asked: Asked, made: Any, value: Any) -> Answer:
         if isinstance(made, GroupAnswers) and kind.of_groups is not None:
-            return _listed(_of_frame(asked, made, value, kind.of_groups), value)
+            expected = _expected(asked, made, kind.of_groups)
+            found = _of_frame(asked, made, value, kind.of_groups)
+            return _listed({label: told(asked, one, expected) for label, one in found.items()}, value)
         if not isinstance(made, Grouped):
             return kind.answer(asked, made, value)
         each = zip(made.question.keys, made.mechanisms, strict=True)
-        found = {
-            label: kind.answer(_among(asked, own.question.table, asked.epsilon), own, value[key])
-            for label, (key, own) in zip(_labels(made.question.keys), each, strict=True)
-        }
+        found = {}
+        for label, (key, own) in zip(_labels(made.question.keys), each, strict=True):
+            about = _among(asked, own.question.table, asked.epsilon)
+            found[label] = told(about, kind.answer(about, own, value[key]), kind.accuracy(about, own))
         return _listed(found, value)
+
+    def told(asked: Asked, one: Answer, expected: Accuracy | NoBar) -> Answer:
+        """The answer of a group, which says so if noise is larger."""
+        if not is_drowned(one, expected, amount=kind.amount(asked)):
+            return one
+        return replace(one, text=f"{one.text} ({DROWNED})", drowned=True)
 
     def accuracy(asked: Asked, made: Any) -> Accuracy | NoBar:
         if isinstance(made, GroupAnswers) and kind.of_groups is not None:
-            return Accuracy(made.error_of(made.question.names[0], TYPICAL_SIZE), kind.of_groups.about)
+            return _expected(asked, made, kind.of_groups)
         if not isinstance(made, Grouped):
             return kind.accuracy(asked, made)
         first = made.mechanisms[0]
         return kind.accuracy(_among(asked, first.question.table, asked.epsilon), first)
 
-    return replace(kind, keys=(*kind.keys, *keys), mechanism=mechanism, answer=answer, accuracy=accuracy)
+    def numbers(values: Mapping[str, Any]) -> int:
+        return kind.numbers(values) * (1 + _number_of_groups(values)) if "by" in values else kind.numbers(values)
+
+    return replace(
+        kind, keys=(*kind.keys, *keys), mechanism=mechanism, answer=answer, accuracy=accuracy, numbers=numbers
+    )  # fmt: skip
+
+
+def _expected(asked: Asked, made: GroupAnswers, how: OfGroups) -> Accuracy:
+    """For groups of a typical size, unless even a group with all values that there may be would say nothing."""
+    name, within, most = made.question.names[0], how.within(asked), asked.most_values
+    expected = Accuracy(made.error_of(name, TYPICAL_SIZE), how.about, within=within)
+    if how.about != OF_TYPICAL_SIZE or within is None:
+        return expected
+    if most is not None and 2 * made.error_of(name, most) >= within:
+        return expected
+    about = f"{how.about}, which would say nothing" if expected.drowned else how.about
+    return replace(expected, about=about, nominal=True)
+
+
+def _number_of_groups(values: Mapping[str, Any]) -> int:
+    """Of each group its names, and of all combinations as many: counted, and none of them made."""
+    keys = values.get("by_keys")
+    if keys is None:
+        return MOST_KEYS
+    if isinstance(keys, dict):
+        numbers = {name: len(each) for name, each in keys.items()}
+        return sum(listed(keys, name) * prod(numbers[other] for other in keys if other != name) for name in keys)
+    return sum(sum(map(name_size, key)) if isinstance(key, list) else name_size(key) for key in keys)
 
 
 def group_columns(asked: Mapping[str, Any]) -> list[str]:
@@ -102,15 +156,17 @@ def _refuse_alone(asked: Asked) -> None:
 
 def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
     groups = _groups(asked, asked.rows)
-    name = "answer"
+    name = _name_of(asked)
     while {name, f"{name}_error"} & {*groups.names}:
         name += "_"
-    return groups.answers(
-        epsilon=asked.epsilon,
-        delta=0 if groups.keys else asked.delta,
-        total=asked.get("by_total", False),
-        **{name: how.statistic(asked, groups)},
-    )
+    question = groups.agg(total=asked.get("by_total", False), **{name: how.statistic(asked, groups)})
+    return asked.made(question, delta=0 if groups.keys else asked.delta)
+
+
+def _name_of(asked: Asked) -> str:
+    """What the numbers are, as a column says it."""
+    of = asked.get("column") or asked.get("count", "rows")
+    return f"{asked.question.kind} of {of}"
 
 
 def _of_frame(asked: Asked, made: GroupAnswers, frame: Frame, how: OfGroups) -> dict[str, Answer]:
@@ -136,16 +192,26 @@ def _labels(keys: Sequence[Any]) -> list[str]:
 
 
 def _listed(found: Mapping[str, Answer], released: Any) -> Answer:
-    texts = [f"{key}: {one.text}" for key, one in found.items()]
-    text = "; ".join(texts)
-    bars = {key: one.number for key, one in found.items() if one.number is not None}
-    errors = {one.error for one in found.values()}
+    """The answers of all groups. Each ± is that of one group by itself: it says nothing of all of them at once."""
+    alike = len({one.error for one in found.values()}) == 1
+    error = next(iter(found.values())).error if alike else None
+    each = "" if not any("±" in one.text for one in found.values()) else "each ± at 95 %"
+    if error is not None and all(one.text == with_error(one.value, error) for one in found.values()):
+        each = EACH.format(number_text(error))
+        texts = [f"{key}: {with_error(one.value, error).partition(' ±')[0]}" for key, one in found.items()]
+        text = ", ".join(texts)
+    else:
+        text = "; ".join(f"{key}: {one.text}" for key, one in found.items())
+    off = {one.beside for one in found.values()}  # such as how many ranks a median is off
+    drowned = [key for key, one in found.items() if one.drowned]
+    lost = f"{DROWNED}: {', '.join(drowned)}" if drowned else ""
     return Answer(
-        text or "no group has enough units",
+        "; ".join(filter(None, (text, each))) or "no group has enough units",
         {key: one.value for key, one in found.items()},
-        errors.pop() if len(errors) == 1 else None,
-        bars=bars or None,
+        error,
+        beside="; ".join(filter(None, (each, *off, lost))) if len(off) == 1 and None not in off else None,
         released=released,
+        drowned=bool(found) and len(drowned) == len(found),
     )
 
 

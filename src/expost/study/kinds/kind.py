@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor, log10
 from typing import Any
 
 from expost.accounting.capacities import LedgerMeters
 from expost.accounting.tariff import Charge
 from expost.cost import Cost
-from expost.data import Column, Groups, PrivateTable, Ranks
-from expost.data.aggregates import GroupAggregate
+from expost.data import Column, Groups, GroupStatistic, PrivateTable
 from expost.errors import InvalidValue
+from expost.frame import Frame, number_text
 from expost.guarantee import Guarantee
 from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
 from expost.mentions import printable
+from expost.question import Question as Asking
 from expost.study.grammar import Key
 from expost.study.model import Question
 
@@ -35,8 +35,12 @@ class Answer:
     error: float | None = None
     """What noise moved it by at most, with 95 % confidence; None where that is not one number."""
     outcomes: tuple[str, ...] = ()
-    bars: Mapping[str, float] | None = None
-    """What a plot shows, if there is one."""
+    beside: str | None = None
+    """What is said beside a table of its numbers, which then stands for the text; None if the text says it best."""
+    labels: tuple[str, ...] = ()
+    """What its rows are called, where that reads better than their keys: bins of whole numbers."""
+    frame: Frame | None = None
+    """Its rows, as its release has them."""
     released: Any = None
     """The output itself, for later questions."""
     how: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +95,11 @@ class Asked:
     def rows(self) -> PrivateTable:
         """The table, with the question's own filter."""
         return self.table.where(self["where"]) if "where" in self.question.values else self.table
+
+    def made(self, question: Asking, **terms: Any) -> Mechanism:
+        """The mechanism of a question to a table, for the ε of this one unless another is stated."""
+        mechanism: Mechanism = question.mechanism(**{"epsilon": self.epsilon, **terms})
+        return mechanism
 
     @property
     def columns(self) -> Column:
@@ -165,10 +174,15 @@ def is_drowned(answer: Answer, expected: Accuracy | NoBar, *, amount: bool) -> b
         expected = replace(expected, error=answer.error, nominal=False)
     if isinstance(expected, Accuracy) and expected.drowned:
         return True
-    numbers = list((answer.bars or {}).values()) if answer.number is None else [answer.number]
+    numbers = _numbers_of(answer.value)
     if not amount or not answer.error or not numbers:
         return False
     return answer.error >= max(map(abs, numbers))
+
+
+def _numbers_of(value: Any) -> list[float]:
+    each = value.values() if isinstance(value, Mapping) else [value]
+    return [float(one) for one in each if isinstance(one, int | float) and not isinstance(one, bool)]
 
 
 class Unanswerable(Exception):
@@ -183,11 +197,13 @@ class Unscaled(Unanswerable):
 class OfGroups:
     """How a kind is asked about all groups of rows in one charge."""
 
-    statistic: Callable[[Asked, Groups], GroupAggregate | Ranks]
+    statistic: Callable[[Asked, Groups], GroupStatistic]
     answer: Callable[[Asked, Any, float], Answer]
     """From the value of one group, and its error."""
     about: str = "each"
     """What the error is of."""
+    within: Callable[[Asked], float | None] = lambda asked: None
+    """How wide the range is that the answer of a group lies in whatever the data is."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +232,8 @@ class QuestionKind:
     """The share of ε that the first of two questions gets."""
     cheapest: Callable[[Any], Any] | None = None
     """The output that costs least, where the guarantee does not say."""
-    facts: Callable[[Asked], tuple[str, ...]] = lambda asked: ()
-    """What earlier answers make of its mechanism: part of the ledger's key."""
+    made_from: Callable[[Asked], Mapping[str, Any]] = lambda asked: {}
+    """What it takes from earlier answers, by their questions' names. The ledger's key has the keys of those."""
     may_lack: Callable[[Question], bool] = lambda question: False
     """Whether it may be passed over, because an earlier answer was not released."""
     noise: str = ""
@@ -228,10 +244,14 @@ class QuestionKind:
     """Whether it counts cells, of which one unit may be in several."""
     amount: Callable[[Asked], bool] = lambda asked: False
     """Whether its numbers are amounts, none below 0: then noise as large as they are leaves nothing of them."""
+    from_zero: bool = False
+    """Whether its numbers are counts or sums: drawn as bars from zero, and all others as points."""
     stand_in: Answer | None = None
     """Stands for its answer while later questions are planned."""
     of_groups: OfGroups | None = None
     """How groups are asked all at once; None if each is asked by itself."""
+    numbers: Callable[[Mapping[str, Any]], int] = lambda values: 1 + listed(values)
+    """The most numbers that one answer has, from its settings alone; a name of many characters counts as several."""
     settings: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda mechanism: ()
     """The other direction of ``mechanism``: settings that may ask for this one on a table, the plainest first."""
 
@@ -245,6 +265,11 @@ class QuestionKind:
         price = whole.amounts.renyi + worst.amounts.renyi  # the second question has less than the whole ε
         return Charge(whole.cost, whole.amounts._replace(renyi=price)), best
 
+    def size(self, question: Question) -> int:
+        """The most numbers that all answers to a question have together, its repetitions and second steps included."""
+        times = question.repeat.at_most if question.repeat else 1
+        return max(1, self.numbers(question.values)) * times * (1 if self.then is None else 2)
+
     def needs_delta(self, values: Mapping[str, Any]) -> bool:
         """Whether it needs a δ with these settings."""
         discovered = "by" in values and "by_keys" not in values and self.of_groups is not None
@@ -256,6 +281,21 @@ class QuestionKind:
         return {key: name for key, name in named.items() if isinstance(name, str)}
 
 
+_SHORT = 100
+"""Characters of a name that take as much room as a number."""
+
+
+def name_size(name: Any) -> int:
+    """How many numbers a name takes the room of."""
+    return max(1, -(-len(name) // _SHORT)) if isinstance(name, str) else 1
+
+
+def listed(values: Mapping[str, Any], *which: str) -> int:
+    """How many things are listed in these settings, or in all but those of groups."""
+    lists = [values.get(name) for name in which or set(values) - {"by", "by_keys"}]
+    return sum(name_size(each) for found in lists if isinstance(found, list) for each in found)
+
+
 def always(asked: Asked) -> bool:
     """Whatever is asked."""
     return True
@@ -264,18 +304,3 @@ def always(asked: Asked) -> bool:
 def known_settings(**settings: Any) -> dict[str, Any]:
     """Those settings that are not None."""
     return {key: value for key, value in settings.items() if value is not None}
-
-
-def number_text(value: float) -> str:
-    """A number as people read it."""
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
-
-
-def with_error(value: float, error: float | None) -> str:
-    """A number and what noise may have moved it by, to the error's second digit; the error rounds up."""
-    if error is None or error <= 0 or isinstance(value, int):
-        return number_text(value) if error is None else f"{number_text(value)} ± {number_text(error)}"
-    places = max(0, 1 - floor(log10(error)))
-    return f"{value:,.{places}f} ± {ceil(error * 10**places) / 10**places:,.{places}f}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from expost.data.lost import Lost, LostShares, NoisyLost
+from expost.data.lost import Lost, LostShare, LostShares, NoisyLost
+from expost.frame import number_text
 from expost.mechanism import Mechanism
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import Accuracy, Answer, Asked, QuestionKind, known_settings, number_text
+from expost.study.kinds.kind import Accuracy, Answer, Asked, QuestionKind, known_settings
 from expost.study.model import Question
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts in other questions", required=True)
@@ -17,11 +18,13 @@ _WORTH_SAYING = 0.05
 """A share from which on readers are warned."""
 CLIPPED = ("sum", "mean", "variance")
 """The kinds whose answers change with every value that is moved to a bound."""
+COUNTING = ("count", "histogram")
+"""The kinds that count rows, so that those which the cap leaves out are missing."""
 
 
 def _lost(asked: Asked) -> Mechanism:
     question = asked.rows.lost(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
-    return question.laplace(epsilon=asked.epsilon)
+    return asked.made(question)
 
 
 def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
@@ -32,14 +35,16 @@ def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
         some = f"{unit.rows} row{'s' * (unit.rows != 1)}"
         text += f"; of the units ({unit.column}) with such a value, {found.units} have more than the {some} that count"
     value = {name: share._asdict() for name, share in found._asdict().items() if share is not None}
-    return Answer(text, value, max(share.error for share in found if share is not None), released=found)
+    errors = [share.error for share in found if share is not None]
+    return Answer(text, value, max(errors), released=found, drowned=2 * min(errors) >= 1)
 
 
 def _accuracy(asked: Asked, mechanism: NoisyLost) -> Accuracy:
-    """If as many values count as there are units, or a thousand where their number is private."""
-    values = asked.size or 1_000
-    about = "percentage points" if asked.size else f"percentage points, if {values:,} values count"
-    return Accuracy(100 * mechanism.expected_error(values, values), about)
+    """If as many values count as there are units, or a thousand where their number is private, or not looked at."""
+    known = asked.sized and asked.size
+    values = known or 1_000
+    about = "percentage points" if known else f"percentage points, if {values:,} values count"
+    return Accuracy(100 * mechanism.expected_error(values, values), about, within=100, nominal=not known)
 
 
 def _settings(mechanism: Any) -> Iterator[dict[str, Any]]:
@@ -65,18 +70,29 @@ def unasked_losses(questions: Sequence[Question]) -> list[str]:
 
 def known_loss(asked: Asked, known: Iterable[tuple[Question, Any]]) -> str:
     """What was published about the values that an answer is made of, in words; empty if nothing that matters was."""
-    same = [found for one, found in known if isinstance(found, LostShares) and same_values(one, asked.question)]
-    if not same or asked.question.kind not in CLIPPED:
+    found = [(one, found) for one, found in known if isinstance(found, LostShares)]
+    if asked.question.kind in CLIPPED:
+        same = [shares for one, shares in found if same_values(one, asked.question)]
+        return "; ".join(_said(same[-1], asked)) if same else ""
+    if asked.question.kind not in COUNTING or asked.get("count") == "units":
         return ""
-    return "; ".join(_said(same[-1], asked))
+    rows = [(one, shares.units) for one, shares in found if one.values.get("where") == asked.get("where")]
+    return "; ".join(_capped(share, f" that have {one.values['column']}") for one, share in rows[-1:])
 
 
 def _said(found: LostShares, asked: Asked) -> Iterator[str]:
     if found.below.low + found.above.low >= _WORTH_SAYING:
         moved = min(found.below.value + found.above.value, 1.0)
         yield f"about {100 * moved:.0f} % of the values were moved to the bounds{_direction(found, asked.question)}"
-    if found.units is not None and found.units.low >= _WORTH_SAYING:
-        yield f"about {100 * found.units.value:.0f} % of the units have more rows than count"
+    if text := _capped(found.units):
+        yield text
+
+
+def _capped(units: LostShare | None, which: str = "") -> str:
+    """How many units have more rows than count; nothing if they are few, or not known."""
+    if units is None or units.low < _WORTH_SAYING:
+        return ""
+    return f"about {100 * units.value:.0f} % of the units{which} have more rows than count"
 
 
 def _direction(found: LostShares, question: Question) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 from expost import mechanisms
 from expost.checks import as_whole
 from expost.cost import exact
+from expost.frame import number_text
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.tuning.tuning import MOST_CANDIDATES
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, number_text
+from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, listed
 from expost.study.kinds.robust import TESTED
 
 _FEATURES = (
@@ -88,7 +89,7 @@ def _weights(asked: Asked, model: mechanisms.LinearModel, outcome: str, after: s
     names = [*asked["features"], "constant"]
     found = dict(zip(names, [*model.coefficients[0].tolist(), float(model.intercepts[0])], strict=True))
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
-    return Answer(text + after, found, None, (outcome,), bars=found, released=model)
+    return Answer(text + after, found, None, (outcome,), released=model)
 
 
 def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
@@ -131,8 +132,8 @@ MODELS = (
              required=True),
          Key("patience", "number", "stop when the signal is at most this many times the noise; 2 by default"),
          Key("learning_rate", "number", "how far each step goes; 8 by default")),
-        _descent, _trained, reads=True, delta=True, noise="normal, on every step", outcomes=("early", "full"),
-        accuracy=_no_bar,
+        _descent, _trained, reads=True, delta=True, noise="Gaussian, on every step", outcomes=("early", "full"),
+        accuracy=_no_bar, numbers=lambda values: int(values["steps"]) * (1 + listed(values, "features")),
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nsteps = 60\nevery = 15',
     ),
 )  # fmt: skip

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from expost.data import Groups, NoisyMoments, NoisySearched
-from expost.data.aggregates import GroupVariance
+from expost.data import Groups, GroupStatistic, NoisyMoments, NoisySearched
 from expost.data.moments import Moments
 from expost.data.searched import FoundMoment
 from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
 from expost.errors import InvalidValue
+from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism, Withheld
 from expost.mechanisms import TrimmedMean
+from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Winsorized
-from expost.mechanisms.moments.pairs import Estimate
+from expost.mechanisms.moments.pairs import FoundCovariance
+from expost.mechanisms.moments.trimmed import why_no_error
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.bounded import TOO_FEW_VALUES, column_settings
@@ -25,17 +27,17 @@ from expost.study.kinds.kind import (
     NoBar,
     OfGroups,
     QuestionKind,
+    always,
     known_settings,
-    number_text,
-    with_error,
 )
-from expost.study.kinds.numbers import of_group
+from expost.study.kinds.numbers import bounds_width, of_group
 from expost.study.kinds.searched import (
     FOUND_LATER,
     OPTIONAL_BOUNDS,
     OPTIONAL_PAIRS,
     found_answer,
     group_bounds,
+    moved_into,
     searched_settings,
 )
 
@@ -55,10 +57,10 @@ _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
 def _variance(asked: Asked) -> Mechanism:
     bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
     question: Any = asked.rows.variance(asked["column"], bounds=bounds, missing=asked.get("missing", "drop"))
-    return question.noisy(epsilon=asked.epsilon)  # type: ignore[no-any-return]
+    return asked.made(question)
 
 
-def _variances(asked: Asked, groups: Groups) -> GroupVariance:
+def _variances(asked: Asked, groups: Groups) -> GroupStatistic:
     return groups.variance(asked["column"], bounds=group_bounds(asked), missing=asked.get("missing", "drop"))
 
 
@@ -67,13 +69,13 @@ def _paired(asked: Asked) -> Mechanism:
         raise InvalidValue(f"a {asked.question.kind} is of two columns, got {len(asked['columns'])}")
     ask = getattr(asked.rows, asked.question.kind)
     question = ask(*asked["columns"], bounds=asked.get("bounds"), missing=asked.get("missing", "drop"))
-    return question.noisy(epsilon=asked.epsilon)  # type: ignore[no-any-return]
+    return asked.made(question)
 
 
 def _winsorized(asked: Asked) -> Mechanism:
     bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
     question = asked.rows.winsorized_mean(asked["column"], trim=asked["trim"], bounds=bounds, **asked.given("missing"))
-    return question.laplace(epsilon=asked.epsilon)
+    return asked.made(question)
 
 
 def _trimmed(asked: Asked) -> Mechanism:
@@ -88,14 +90,22 @@ def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
         return TOO_FEW_VALUES
     if isinstance(value, FoundMoment | Withheld):
         return found_answer(value)
-    if isinstance(value, Winsorized | Estimate):
-        return Answer(with_error(value.value, value.noise), value.value, value.noise, released=value)
+    if isinstance(value, Winsorized | FoundCovariance):
+        text = with_error(value.value, value.noise)
+        if isinstance(value, Winsorized) and (value.outside is not None or "trim" in asked.question.values):
+            text += f", {moved_into([Interval(value.low, value.high)], value.outside, value.beyond)}"
+        if isinstance(value, Winsorized) and "trim" in asked.question.values:
+            text += why_no_error(value)
+        return Answer(text, value.value, value.noise, released=value)
     return Answer(number_text(value), value, None, released=value)
 
 
 def _bar(asked: Asked, mechanism: Any) -> NoBar:
     if isinstance(mechanism, NoisyMoments | NoisySearched) or asked.question.kind == "correlation":
         return NoBar("it is computed from several noisy sums, and how far off that puts it depends on the data")
+    framed = isinstance(mechanism, TrimmedMean | NoisyWinsorizedMean)
+    if framed and asked.most_values and not mechanism.knows_error(asked.most_values):
+        return NoBar(f"{asked.most_values:,} values are too few for this trim and ε, whose quantiles may be anywhere")
     return FOUND_LATER
 
 
@@ -134,7 +144,9 @@ _TRIMMED = QuestionKind(
 MOMENTS = (*map(grouped, (
     QuestionKind(
         "variance", "The variance of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.EMPTY, keys.WHERE), _variance,
-        _number, number=True, noise=_SUMS, accuracy=_bar, of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE),
+        _number, number=True, noise=_SUMS, accuracy=_bar,
+        of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE, lambda asked: bounds_width(asked) ** 2 / 4),
+        amount=always,
         settings=_variance_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),

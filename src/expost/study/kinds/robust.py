@@ -8,6 +8,7 @@ from typing import Any
 from expost import mechanisms
 from expost.cost import exact
 from expost.errors import InvalidValue
+from expost.frame import number_text, with_error
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.study.grammar import Key
@@ -20,8 +21,6 @@ from expost.study.kinds.kind import (
     NoBar,
     QuestionKind,
     Unscaled,
-    number_text,
-    with_error,
 )
 from expost.study.model import Question
 
@@ -67,8 +66,13 @@ def _scale(asked: Asked) -> float:
     raise Unscaled(f"it needs the scale from {given!r}, which was not released, and has no 'fallback'")
 
 
-def _scale_fact(asked: Asked) -> tuple[str, ...]:
-    return (f"scale={_scale(asked)!r}",) if isinstance(asked["scale"], str) else ()
+def _earlier_scale(asked: Asked) -> dict[str, float]:
+    """The scale, by the name of the question that released one: also if it is 0, and the fallback is used.
+
+    Raises if there is no scale.
+    """
+    found, scale = asked.earlier.get(str(asked["scale"])), _scale(asked)
+    return {asked["scale"]: scale} if found is not None and isinstance(found.released, Bin) else {}
 
 
 def _may_lack_scale(question: Question) -> bool:
@@ -144,13 +148,13 @@ def _line(asked: Asked, mechanism: mechanisms.StableRegression, value: Any) -> A
         f"{name} {number_text(number)} ± {number_text(off)}"
         for (name, number), off in zip(found.items(), _widths(mechanism, len(names)), strict=True)
     )
-    return Answer(text, found, None, ("released",), bars=found, released=value)
+    return Answer(text, found, None, ("released",), released=value)
 
 
 def _of_ranks(name: str, help_: str, *own: Key, example: str) -> QuestionKind:
     return QuestionKind(
         name, f"{help_} May withhold.", (*_LOCATION, *own), _location, _placed, reads=True, delta=True, number=True,
-        outcomes=TESTED, noise=_PTR, accuracy=_placed_accuracy, facts=_scale_fact, may_lack=_may_lack_scale,
+        outcomes=TESTED, noise=_PTR, accuracy=_placed_accuracy, made_from=_earlier_scale, may_lack=_may_lack_scale,
         example=f'column = "cost"\n{example}scale = 100\nmissing = 0',
     )  # fmt: skip
 

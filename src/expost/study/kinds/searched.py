@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Any
 
 from expost.data.searched import FoundMoment, Searched
 from expost.errors import InvalidValue
+from expost.frame import number_text, with_error
 from expost.mechanism import Withheld
+from expost.mechanisms.moments.geometric_cells import Interval
 from expost.study.grammar import Key
-from expost.study.kinds.kind import Answer, Asked, NoBar, known_settings, number_text, with_error
+from expost.study.kinds.kind import Answer, Asked, NoBar, known_settings
 
 _FOUND = (
     "Without them a range is found first, for as much of ε as that takes; what it does not use is refunded. If none is "
@@ -31,8 +34,20 @@ def found_answer(found: FoundMoment | Withheld) -> Answer:
     if isinstance(found, Withheld):
         return NO_ANSWER
     value = number_text(found.value) if found.noise is None else with_error(found.value, found.noise)
-    ranges = " and ".join(f"{number_text(low)} to {number_text(high)}" for low, high in found.ranges)
-    return Answer(f"{value}, of values moved into {ranges}", found.value, found.noise, released=found)
+    clamped = moved_into(found.ranges, found.outside, found.beyond)
+    return Answer(f"{value}, {clamped}", found.value, found.noise, released=found)
+
+
+def moved_into(ranges: Sequence[Interval], outside: float | None, beyond: float | None) -> str:
+    """Which values a number is of: those outside of ranges that were found are in it as if they lay at their ends."""
+    between = " and ".join(f"{number_text(low)} to {number_text(high)}" for low, high in ranges)
+    if outside is None:
+        return f"of values moved into {between}"
+    share = f"of values moved into {between}; at most {ceil(1000 * outside) / 10:g} % lie outside"
+    if beyond is None:
+        return f"{share}, and nobody knows how far"
+    (low, high), *_ = ranges
+    return f"{share}, and ± counts them as if within {number_text(low - beyond)} to {number_text(high + beyond)}"
 
 
 def searched_settings(mechanism: Any, statistic: str) -> Iterator[dict[str, Any]]:

@@ -54,8 +54,8 @@ def questions(table: xp.PrivateTable) -> Iterator[Any]:
 def by_number(table: xp.PrivateTable, keys: Sequence[int]) -> list[int]:
     """The number of rows by n, with hardly any noise."""
     groups = table.by("n", keys=list(keys))
-    asked = groups.answers(epsilon=10_000, rows=groups.count())
-    return [round(row[1]) for row in xp.Ledger(epsilon=10_000, noise=xp.SeededNoise(1)).run(asked).value.rows]
+    asked = groups.agg(rows=groups.count()).mechanism(epsilon=10_000)
+    return [round(row[1]) for row in xp.Ledger(epsilon=10_000, noise=xp.SeededNoise(1)).run(asked).output.rows]
 
 
 def answered(path: Path, rows: int, most: int | None = None) -> xp.PrivateTable:

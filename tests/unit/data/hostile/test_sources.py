@@ -32,7 +32,7 @@ def test_text_that_cannot_be_written_is_free(table: xp.PrivateTable) -> None:
         lambda: table.derive(**{"a\ud800": "1"}).count(),
     ):
         with pytest.raises(xp.InvalidValue, match="UTF-8"):
-            ledger.run(ask().laplace(epsilon=1))
+            ledger.run(ask().mechanism(epsilon=1))
     assert ledger.remaining == ledger.limit
 
 
@@ -42,7 +42,7 @@ def test_bins_narrower_than_floats(table: xp.PrivateTable) -> None:
 
 
 def test_a_plan_is_bound_before_the_charge(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
-    asked, ledger = table.sum("i", bounds=(0, 1)).laplace(epsilon=1), xp.Ledger(epsilon=1)
+    asked, ledger = table.sum("i", bounds=(0, 1)).mechanism(epsilon=1), xp.Ledger(epsilon=1)
     connection.execute("ALTER TABLE t DROP i")
     with pytest.raises(xp.InvalidValue, match='"i" not found'):
         ledger.run(asked)
@@ -51,11 +51,11 @@ def test_a_plan_is_bound_before_the_charge(connection: duckdb.DuckDBPyConnection
 
 def test_a_plan_is_bound_each_time(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
     ledger = xp.Ledger(epsilon=2)
-    ledger.run(table.sum("i", bounds=(0, 1)).laplace(epsilon=1))
+    ledger.run(table.sum("i", bounds=(0, 1)).mechanism(epsilon=1))
     asked = table.sum("i", bounds=(0, 1))
     connection.execute("ALTER TABLE t DROP i")
     with pytest.raises(xp.InvalidValue, match='"i" not found'):
-        ledger.run(asked.laplace(epsilon=1))
+        ledger.run(asked.mechanism(epsilon=1))
     assert ledger.remaining == xp.Cost(1)
 
 
@@ -72,10 +72,10 @@ def test_tables_of_the_same_name_differ(connection: duckdb.DuckDBPyConnection, t
         assert again == table
         assert hash(again) == hash(table)
         ledger = xp.Ledger(epsilon=2)
-        first = ledger.run(table.count().laplace(epsilon=1), key="k")
-        assert ledger.run(again.count().laplace(epsilon=1), key="k") == first
+        first = ledger.run(table.count().mechanism(epsilon=1), key="k")
+        assert ledger.run(again.count().mechanism(epsilon=1), key="k") == first
         with pytest.raises(xp.KeyConflict):
-            ledger.run(other.count().laplace(epsilon=1), key="k")
+            ledger.run(other.count().mechanism(epsilon=1), key="k")
 
 
 def test_tables_have_schemas(connection: duckdb.DuckDBPyConnection) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -11,6 +12,9 @@ import pytest
 
 import expost as xp
 import expost.data
+from expost.data import CountedMean
+from expost.estimate import RealEstimate, WholeEstimate
+from expost.estimates import Estimates
 from expost.mechanisms import Comparison
 
 
@@ -21,40 +25,40 @@ def test_the_better_noise_is_chosen_from_public_facts(connection: duckdb.DuckDBP
         return table.histogram("age", bins=90, bounds=(0, 90), of="units")
 
     few, many = histogram(1), histogram(60)
-    assert few.noisy(epsilon=1, delta=1e-6) == few.laplace(epsilon=1)
-    assert many.noisy(epsilon=1, delta=1e-6) == many.gaussian(epsilon=1, delta=1e-6)
-    assert many.noisy(epsilon=1) == many.laplace(epsilon=1)
-    assert many.noisy(epsilon=1, delta=1e-6).error_bound("0.95") < many.laplace(epsilon=1).error_bound("0.95")
+    assert few.mechanism(epsilon=1, delta=1e-6) == few.mechanism(epsilon=1)
+    assert many.mechanism(epsilon=1, delta=1e-6) == many.mechanism(epsilon=1, delta=1e-6, noise="gaussian")
+    assert many.mechanism(epsilon=1) == many.mechanism(epsilon=1, noise="laplace")
+    assert many.mechanism(epsilon=1, delta=1e-6).error_bound("0.95") < many.mechanism(epsilon=1).error_bound("0.95")
 
 
 def test_answers_are_near_the_truth(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     adults = visits.where("age >= 18")
-    count = ledger.run(adults.count().laplace(epsilon=5)).value
+    count = ledger.run(adults.count().mechanism(epsilon=5)).value
     assert abs(count - adults.count().exact()) < 20
-    total = ledger.run(visits.sum("cost", bounds=(0, 100)).gaussian(epsilon=5, delta=1e-6)).value
+    total = ledger.run(visits.sum("cost", bounds=(0, 100)), epsilon=5, delta=1e-6, noise="gaussian").value
     assert abs(total - visits.sum("cost", bounds=(0, 100), grid=2**-10).exact() / 2**10) < 5000
-    mean = ledger.run(visits.mean("age", bounds=(0, 100)).laplace(epsilon=10)).value
+    mean = ledger.run(visits.mean("age", bounds=(0, 100)), epsilon=10).output[0]
     assert abs(mean - 44.5) < 4
-    cities = ledger.run(visits.histogram("city", keys=["Rome", "Oslo"]).discrete_gaussian(rho=2, delta=1e-6)).value
+    cities = ledger.run(visits.histogram("city", keys=["Rome", "Oslo"]), epsilon=5, delta=1e-6).value
     assert list(cities) == ["Rome", "Oslo", "other"]
     assert abs(sum(cities.values()) - 1200) < 60
 
 
 def test_a_sparse_vector_gives_back(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     bins = visits.histogram("age", bins=30, bounds=(0, 90))
-    large = ledger.run(bins.above(1000, at_most=10, epsilon=1))
+    large = ledger.run(bins.above(1000, at_most=10).mechanism(epsilon=1))
     assert list(large.value) == list(bins.labels)
     assert not any(large.value.values())
     assert large.refunded.epsilon > 0.4
     assert large.mechanism.guarantee.neighbours == "add-remove"
-    assert bins.above(1000, at_most=10, epsilon=1).noise.monotone
+    assert bins.above(1000, at_most=10).mechanism(epsilon=1).noise.monotone
     assert str(large).startswith("Above: 0 of at most 10 above 1000")
 
 
 def test_cells_after_the_last_one_allowed_are_not_compared(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     """Before, they were denied: False for cells that are as large as those found."""
     bins = visits.histogram("age", bins=3, bounds=(0, 90))
-    found = ledger.run(bins.above(-100_000, at_most=2, epsilon=1))
+    found = ledger.run(bins.above(-100_000, at_most=2).mechanism(epsilon=1))
     assert list(found.value.values()) == ["above", "above", "not compared", "not compared"]
     assert (found.value["[0, 30)"], found.value["other"]) == (Comparison.ABOVE, Comparison.NOT_COMPARED)
     assert [label for label, above in found.value.items() if above] == list(bins.labels[:2])
@@ -62,17 +66,17 @@ def test_cells_after_the_last_one_allowed_are_not_compared(visits: xp.PrivateTab
     assert found.frame["above"] == [str(each) for each in found.value.values()]
     assert str(found).startswith("Above: 2 of at most 2 above -100000; stopped after 2 (at_most), 2 not compared")
     assert "not compared" in found._repr_html_()
-    assert found.part == found.mechanism.part_of(found.value) == bins.above(0, at_most=2, epsilon=1).noise.part(2, 2)
-    every = ledger.run(bins.above(-100_000, at_most=4, epsilon=1))
+    mine = bins.above(0, at_most=2).mechanism(epsilon=1)
+    assert found.part == found.mechanism.part_of(found.output) == mine.noise.part(2, 2)
+    every = ledger.run(bins.above(-100_000, at_most=4).mechanism(epsilon=1))
     assert {*every.value.values()} == {Comparison.ABOVE}
 
 
 def test_groups_say_what_was_not_compared(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     groups = visits.by("city", ["Rome", "Oslo"])
     found = ledger.run(
-        groups.ask(lambda rows, e: rows.histogram("age", bins=[0, 50, 100]).above(-(10**6), at_most=1, epsilon=e),
-                   epsilon=2)
-    )  # fmt: skip
+        groups.ask(lambda rows: rows.histogram("age", bins=[0, 50, 100]).above(-(10**6), at_most=1)), epsilon=2
+    )
     expected = {"[0, 50)": "above", "[50, 100)": "not compared", "other": "not compared"}
     assert found.value == {"Rome": expected, "Oslo": expected}
     assert found.frame.names == ("city", "age", "above")
@@ -82,10 +86,10 @@ def test_groups_say_what_was_not_compared(visits: xp.PrivateTable, ledger: xp.Le
 def test_a_mean_over_a_public_number_spends_all_on_the_sum(people: xp.PrivateTable) -> None:
     public = people.mean("age", bounds=(0, 100), missing=50)
     assert public.count_sensitivity.l1 == 0
-    assert public.laplace(epsilon=1)._shares[1] is None
-    assert abs(public.laplace(epsilon=1).sample(None, xp.SeededNoise(1)) - 44.5) < 1
+    assert public.mechanism(epsilon=1)._shares[1] is None
+    assert abs(public.mechanism(epsilon=1).sample(None, xp.SeededNoise(1))[0] - 44.5) < 1
     private = people.mean("age", bounds=(0, 100))
-    of_count = private.laplace(epsilon=1, count_share=0.25)._shares[1]
+    of_count = CountedMean(question=private, epsilon=1, count_share=0.25)._shares[1]
     assert of_count is not None
     assert of_count.epsilon == 0.25
 
@@ -125,7 +129,7 @@ def test_regressions_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) 
 
 def test_what_is_public_needs_no_noise(people: xp.PrivateTable, connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(xp.InvalidValue, match="public under substitution"):
-        people.count().laplace(epsilon=1)
+        people.count().mechanism(epsilon=1)
     assert people.size == 2000
     declared = xp.read(connection, table="visits", unit="row", neighbours="substitute", size=1999)
     assert declared.size == 1999  # planning takes one's word
@@ -137,26 +141,27 @@ def test_what_is_public_needs_no_noise(people: xp.PrivateTable, connection: duck
 
 def test_plans_are_equal_if_they_ask_the_same(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     def plan() -> Any:
-        return visits.where("age > 3").histogram("city", keys=["Rome"]).laplace(epsilon=1)
+        return visits.where("age > 3").histogram("city", keys=["Rome"]).mechanism(epsilon=1)
 
     assert plan() == plan()
     assert hash(plan()) == hash(plan())
     first, again = ledger.run(plan(), key="k"), ledger.run(plan(), key="k")
     assert first == again
     with pytest.raises(xp.KeyConflict):
-        ledger.run(visits.count().laplace(epsilon=1), key="k")
+        ledger.run(visits.count().mechanism(epsilon=1), key="k")
 
 
 def test_answers_have_the_types_that_people_read(visits: xp.PrivateTable) -> None:
     """mypy checks the same calls, through ``assert_type``."""
     ledger = xp.Ledger(epsilon=10, delta=0.01)
-    assert type(assert_type(ledger.run(visits.count().laplace(epsilon=1)).value, int)) is int
-    assert type(assert_type(ledger.run(visits.sum("age", bounds=(0, 9)).laplace(epsilon=1)).value, float)) is float
-    assert type(assert_type(ledger.run(visits.mean("age", bounds=(0, 9)).laplace(epsilon=1)).value, float)) is float
+    count = assert_type(ledger.run(visits.count(), epsilon=1).value, int)
+    total = assert_type(ledger.run(visits.sum("age", bounds=(0, 9)), epsilon=1).value, float)
+    assert (type(count), type(total)) == (WholeEstimate, RealEstimate)  # numbers that know their errors
+    assert type(ledger.run(visits.mean("age", bounds=(0, 9)).mechanism(epsilon=1)).value) is RealEstimate
     counted = visits.histogram("age", bins=[0, 50, 100])
-    assert type(assert_type(ledger.run(counted.laplace(epsilon=1)).value, dict[Any, int])) is dict
-    above = counted.above(1, at_most=1, epsilon=1)
-    assert type(assert_type(ledger.run(above).value, dict[Any, Comparison])) is dict
+    assert type(assert_type(ledger.run(counted, epsilon=1).value, Mapping[Any, int])) is Estimates
+    above = counted.above(1, at_most=1)
+    assert type(assert_type(ledger.run(above, epsilon=1).value, dict[Any, Comparison])) is dict
 
 
 def test_every_mechanism_here_cites_its_proof() -> None:
@@ -182,7 +187,7 @@ def test_temporary_tables_are_seen(connection: duckdb.DuckDBPyConnection) -> Non
 def test_threads_and_their_number_change_nothing(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE TABLE many AS SELECT i % 5000 AS person, sin(i) * 1e6 AS x FROM range(300000) t(i)")
     table = xp.read(connection, table="many", unit=xp.Unit("person", rows=20), neighbours="add-remove", key=1)
-    asked = [table.sum("x", bounds=(-1e6, 1e6)), table.histogram("x", bins=9, bounds=(-1e6, 1e6))]
+    asked: list[Any] = [table.sum("x", bounds=(-1e6, 1e6)), table.histogram("x", bins=9, bounds=(-1e6, 1e6))]
     answers = []
     for threads in (1, 3):
         connection.execute(f"SET threads = {threads}")
@@ -193,7 +198,7 @@ def test_threads_and_their_number_change_nothing(connection: duckdb.DuckDBPyConn
 
 def test_a_key_stands_for_the_very_edges(visits: xp.PrivateTable, ledger: xp.Ledger) -> None:
     """Bins that print alike are not the same."""
-    first, second = (visits.histogram("cost", bins=[0, edge, 2]).laplace(epsilon=1) for edge in (1, 1 + 1e-13))
+    first, second = (visits.histogram("cost", bins=[0, edge, 2]).mechanism(epsilon=1) for edge in (1, 1 + 1e-13))
     assert repr(first) == repr(second)
     ledger.run(first, key="k")
     with pytest.raises(xp.KeyConflict):
@@ -204,7 +209,7 @@ def test_a_key_stands_for_the_number_of_bins(visits: xp.PrivateTable) -> None:
     label = "[100000000000, 100000000001)"
     first, second = (visits.histogram("cost", bins=n, bounds=(1e11, 1e11 + 10)).only([label]) for n in (10, 9))
     assert first != second
-    assert first.laplace(epsilon=1).fingerprint != second.laplace(epsilon=1).fingerprint
+    assert first.mechanism(epsilon=1).fingerprint != second.mechanism(epsilon=1).fingerprint
 
 
 def test_the_remedy_for_a_filtered_column_is_a_better_answer(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
@@ -213,5 +218,5 @@ def test_the_remedy_for_a_filtered_column_is_a_better_answer(people: xp.PrivateT
     with pytest.raises(xp.InvalidValue, match=r"use the filtered table's own median") as error:
         adults.column("age")
     assert "NULL" not in str(error.value)
-    median = ledger.run(adults.median("age", bounds=(0, 90)).permute_and_flip(epsilon=1)).value
+    median = ledger.run(adults.median("age", bounds=(0, 90)).mechanism(epsilon=1)).value
     assert abs(median - 75) <= 2

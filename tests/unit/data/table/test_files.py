@@ -51,7 +51,7 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     file = f"{tmp_path}/rows.parquet"
     duckdb.sql(f"COPY (SELECT i FROM range(100) t(i)) TO '{file}'")
     table = xp.read(file, unit="row", neighbours="add-remove")
-    asked = [table.count(), table.where("i >= 50").count(), table.sum("i", bounds=(0, 1000))]
+    asked: list[Any] = [table.count(), table.where("i >= 50").count(), table.sum("i", bounds=(0, 1000))]
     assert [question.exact() for question in asked] == [100, 50, 4950]
     for old, rows in ((0, 300), (1000, 70), (1000, 80)):
         duckdb.sql(f"COPY (SELECT i FROM range({rows}) t(i)) TO '{file}'")
@@ -79,7 +79,7 @@ def test_a_key_stands_for_the_form_of_a_file(tmp_path: Path) -> None:
     ledger = xp.Ledger.create(f"sqlite:///{tmp_path}/books.db", "books", 9, neighbours="add-remove", unit="row")
 
     def asked(**said: Any) -> Any:
-        return xp.read(file, unit="row", neighbours="add-remove", **said).count().laplace(epsilon=1)
+        return xp.read(file, unit="row", neighbours="add-remove", **said).count().mechanism(epsilon=1)
 
     ledger.run(asked(), key="k")
     for other in ({"quote": "'"}, {"delimiter": ";"}, {"key": 1}):

@@ -49,7 +49,7 @@ MISTAKES = {
     "needs integer or number": lambda t: t.histogram("list", bins=[0, 1]),
     "neighbours='substitute'": lambda t: t.column("age"),
     "ask for a count of units": lambda t: t.size,
-    "at least 1e-12": lambda t: t.count().laplace(epsilon=0),
+    "at least 1e-12": lambda t: t.count().mechanism(epsilon=0),
 }
 
 
@@ -113,16 +113,19 @@ def test_units_are_stated_completely() -> None:
 def test_neighbours_must_match(visits: xp.PrivateTable) -> None:
     ledger = xp.Ledger(epsilon=1, neighbours="substitute")
     with pytest.raises(xp.NeighbourMismatch, match="neighbours='substitute'"):
-        ledger.run(visits.count().laplace(epsilon=0.5))
+        ledger.run(visits.count().mechanism(epsilon=0.5))
     assert ledger.remaining == xp.Cost(1)
     with pytest.raises(xp.InvalidValue, match="without on="):
-        xp.Ledger(epsilon=1).run(visits.count().laplace(epsilon=0.5), on=[1])  # type: ignore[misc]
+        xp.Ledger(epsilon=1).run(visits.count().mechanism(epsilon=0.5), on=[1])  # type: ignore[misc]
 
 
 def test_noise_that_cannot_be_made_is_refused_before_the_charge(visits: xp.PrivateTable) -> None:
     ledger = xp.Ledger(epsilon=1, delta=1e-6)
     huge = visits.sum("cost", bounds=(0, 2.0**52), grid=1)
-    for asked in (huge.laplace(epsilon=1e-11), visits.mean("cost", bounds=(0, 2.0**52), grid=1).laplace(epsilon=1e-11)):
+    for asked in (
+        huge.mechanism(epsilon=1e-11),
+        visits.mean("cost", bounds=(0, 2.0**52), grid=1).mechanism(epsilon=1e-11),
+    ):
         with pytest.raises(xp.InvalidValue):
             ledger.run(asked)
     assert ledger.remaining == ledger.limit
@@ -130,10 +133,10 @@ def test_noise_that_cannot_be_made_is_refused_before_the_charge(visits: xp.Priva
 
 def test_the_table_is_asked_after_the_reservation(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="visits", unit="row", neighbours="add-remove")
-    asked = table.count().laplace(epsilon=0.5)
+    asked = table.count().mechanism(epsilon=0.5)
     ledger = xp.Ledger(epsilon=0.75)
     with pytest.raises(xp.BudgetExceeded):
-        ledger.run(table.count().laplace(epsilon=1))
+        ledger.run(table.count().mechanism(epsilon=1))
     _ = asked.question.plan
     connection.execute("DROP TABLE visits")
     assert asked.guarantee.worst_case == xp.Cost(0.5)
@@ -163,7 +166,7 @@ def test_printing_shows_no_data(visits: xp.PrivateTable, people: xp.PrivateTable
     assert "half    number = cost / 2" in shown
     assert "where       age >= 18" in shown
     things: list[Any] = [adults, visits.histogram("city", keys=["Rome"]), visits.discover("city"), people.column("age")]
-    things += [visits.mean("age", bounds=(0, 9)), visits.count().laplace(epsilon=1), visits.sum("age", bounds=(0, 9))]
+    things += [visits.mean("age", bounds=(0, 9)), visits.count().mechanism(epsilon=1), visits.sum("age", bounds=(0, 9))]
     for thing in things:
         assert SECRET not in repr(thing) + str(thing)
         assert not re.search(r"\b(2000|1200|400)\b", repr(thing) + str(thing))

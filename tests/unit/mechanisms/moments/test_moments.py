@@ -147,8 +147,8 @@ def test_rules_for_private_values() -> None:
     data = np.array([np.nan, np.inf, -np.inf, 4.0])
     mean = xp.Mean(epsilon=1000, bounds=(0, 8), scales=0, missing=2)
     assert mean.sample(data, NOISE).value == pytest.approx((2 + 8 + 0 + 4) / 4, abs=0.05)
-    same = xp.Mean(epsilon=1, bounds=(3, 3)).sample(np.array([1, 9]), NOISE)
-    assert same == (3.0, 3.0, 3.0, 0.0, 0)
+    same: Any = xp.Mean(epsilon=1, bounds=(3, 3)).sample(np.array([1, 9]), NOISE)
+    assert same == (3.0, 3.0, 3.0, 0.0, 0, None, None)
     assert xp.TypicalRange(epsilon=1, bounds=(0, 1), neighbours="add-remove").sample(np.array([]), NOISE).low >= 0
 
 
@@ -188,7 +188,8 @@ def test_one_record_counts_little_at_the_ends_of_what_bounds_may_be(moment: Any,
     points = points_of(values, mechanism._clamp(values, NOISE).interval)
     assert points.min() >= 0
     assert points.max() <= POINTS
-    assert all(map(np.isfinite, mechanism.sample(EXTREMES, NOISE)))
+    found = mechanism.sample(EXTREMES, NOISE)
+    assert all(map(np.isfinite, (found.value, found.low, found.high, found.noise)))
 
 
 def test_points_are_whole_steps_of_the_interval() -> None:
@@ -198,3 +199,21 @@ def test_points_are_whole_steps_of_the_interval() -> None:
 def test_the_least_epsilon_needs_no_range() -> None:
     """Without scales nothing is split."""
     assert xp.Mean(epsilon="1e-12", bounds=(0, 1), scales=0).guarantee.worst_case == xp.Cost("1e-12")
+
+
+def test_a_few_records_that_hold_much_are_told_beside_the_number() -> None:
+    """The mean is that of records clamped to the interval found; the bar is about those up to ``beyond`` outside."""
+    data = np.concatenate([np.full(8, 20_000.0), np.random.default_rng(2).normal(1, 0.3, 9_992)])
+    mean = xp.Mean(epsilon=1, bounds=(-20_000, 20_000))
+    found: list[Any] = [mean.sample(data, NOISE) for _ in range(100)]
+    hidden = [one for one in found if one.high < 20_000]
+    assert len(hidden) > 50
+    for one in hidden:
+        assert 8 / len(data) <= one.outside < 0.02 or one.outside < 8 / len(data)
+        assert "lie outside, and count as if within" in mean.describe(one)
+    assert np.mean([one.outside >= 8 / len(data) for one in hidden]) > 0.9
+    claimed = [np.clip(data, one.low - one.beyond, one.high + one.beyond).mean() for one in hidden]
+    assert np.mean([abs(one.value - truth) <= one.noise for one, truth in zip(hidden, claimed, strict=True)]) > 0.9
+    tight: Any = xp.Mean(epsilon=1, bounds=(0, 2)).sample(data[:100], NOISE)
+    assert (tight.outside, tight.beyond) == (None, None)
+    assert "outside" not in xp.Mean(epsilon=1, bounds=(0, 2)).describe(tight)

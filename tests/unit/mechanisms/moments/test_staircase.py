@@ -1,7 +1,7 @@
 """Staircase noise: its law exactly and by frequencies, the guarantee with a control, and its reach."""
 
 from fractions import Fraction
-from math import exp
+from math import ceil, exp
 
 import numpy as np
 import pytest
@@ -80,3 +80,16 @@ def test_the_first_stair_is_never_empty() -> None:
     for width in (1, 2, 2**60):
         for epsilon in (Fraction(1, 10**12), Fraction(1), Fraction(10**6)):
             assert 1 <= Staircase.of(epsilon, width).first <= width
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(4)])
+@pytest.mark.parametrize("miss", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 20), Fraction(1, 40)])
+def test_the_reach_is_the_least(epsilon: Fraction, miss: Fraction) -> None:
+    """Compared with the law, summed up to where nothing of it is left."""
+    for width, first in ((1, 1), (5, 2), (7, 7), (100, 12)):
+        stairs = Staircase(epsilon, width, first)
+        sizes = np.arange(width * ceil(40 / epsilon))
+        chances = np.exp(-float(epsilon) * ((sizes + width - first) // width)) * np.where(sizes == 0, 1, 2)
+        reach = stairs.reach(miss)
+        assert chances[reach + 1 :].sum() / chances.sum() <= float(miss) + 1e-12
+        assert reach == 0 or chances[reach:].sum() / chances.sum() > float(miss) - 1e-12

@@ -16,7 +16,7 @@ from expost.ledger import codec
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Clamp, Winsorized, comoment_moved, count_outside
-from expost.mechanisms.moments.pairs import Estimate
+from expost.mechanisms.moments.pairs import FoundCovariance
 from expost.mechanisms.moments.private_range import LEVELS
 from expost.mechanisms.moments.staircase import Staircase
 from expost.verify import FiniteMechanism, check
@@ -59,14 +59,14 @@ def test_two_columns_cost_their_noise_and_the_level_of_the_search(kind: Any) -> 
 def test_a_ledger_is_refunded_what_the_range_did_not_take(mechanism: Any) -> None:
     ledger = xp.Ledger(epsilon=2, noise=xp.SeededNoise(1))
     large = ledger.run(mechanism, on=np.random.default_rng(0).normal(size=50_000))
-    assert large.part == large.value.level < LEVELS
-    assert large.refunded.exact_epsilon == Fraction(1, 2) - Fraction(1, 2) / 2 ** (LEVELS - large.value.level)
+    assert large.part == large.output.level < LEVELS
+    assert large.refunded.exact_epsilon == Fraction(1, 2) - Fraction(1, 2) / 2 ** (LEVELS - large.output.level)
     small = ledger.run(mechanism, on=np.random.default_rng(0).normal(size=240))
     assert (small.withheld, small.part, small.charged, small.refunded) == (
         True, "withheld", xp.Cost("1/2"), xp.Cost("1/2"),
     )  # fmt: skip
     assert str(small).startswith(type(mechanism).__name__)
-    assert small.frame.rows == ((None, None),)
+    assert small.frame.rows == ((mechanism.what, None, None, None, None),)
     with pytest.raises(InvalidValue, match="40 records are too few"):
         ledger.run(mechanism, on=np.arange(40.0))
 
@@ -76,7 +76,7 @@ def test_groups_are_charged_what_the_costliest_search_took() -> None:
     rng = np.random.default_rng(0)
     groups = {"a": rng.normal(size=50_000), "b": rng.normal(size=5_000)}
     release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(means, on=groups)
-    levels = [published(release.value[group]).level for group in ("a", "b")]
+    levels = [published(release.output[group]).level for group in ("a", "b")]
     assert levels[0] < levels[1]
     assert release.charged == xp.Mean(epsilon=1).guarantee.cost_of(levels[1])
 
@@ -85,7 +85,7 @@ def test_what_was_kept_before_there_were_levels_is_read() -> None:
     """Outputs of older ledgers have none: they were found within bounds, or for all of ε."""
     kept = '{"$record":["expost:Winsorized",[["value",1],["low",0],["high",2],["noise",3]]]}'
     assert codec.decode(kept) == Winsorized(1, 0, 2, 3, 0)
-    assert codec.decode('{"$record":["expost:Estimate",[["value",1],["noise",3]]]}') == Estimate(1, 3, 0)
+    assert codec.decode('{"$record":["expost:FoundCovariance",[["value",1],["noise",3]]]}') == FoundCovariance(1, 3, 0)
 
 
 @pytest.mark.parametrize("mechanism", WITHOUT, ids=lambda one: type(one).__name__)

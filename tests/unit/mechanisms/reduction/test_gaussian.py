@@ -125,7 +125,7 @@ def test_rényi_ledgers_refund_all_but_the_last_level() -> None:
 
 def fits(ledger: xp.Ledger, mechanism: xp.GaussianReduction) -> bool:
     try:
-        return bool(ledger.run(mechanism, on=3_000).value.met)
+        return bool(ledger.run(mechanism, on=3_000).output.met)
     except xp.BudgetExceeded:
         return False
 

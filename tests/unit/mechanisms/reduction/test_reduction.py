@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.mechanisms.laplace import laplace_reach
 from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.reduction.rules import StoppingRule
 from expost.noise.chain import stay
+from expost.noise.sums import LaplaceSteps
 from expost.verify import FiniteMechanism, check, log_up
 
 NOISE = xp.SeededNoise(11)
@@ -139,7 +139,7 @@ def wrong(rates: list[Fraction], within: Fraction, each: Fraction, truth: int) -
         step = (1 - same) * laws[level][apart] + same * np.eye(len(numbers))
         joint = step.reshape(len(numbers), len(numbers), *[1] * level_axes(level)) * joint[None, ...]
     answers = np.abs(truth + numbers)
-    widths = [laplace_reach(rate, each) for rate in rates]
+    widths = [LaplaceSteps(rate).reach(each) for rate in rates]
     stops = [width * (1 + within) <= within * answers for width in widths]
     off = np.abs(numbers) > within * truth
     first, second, third = (np.array(each, bool) for each in stops)
@@ -182,8 +182,8 @@ def test_a_fixed_level_needs_no_more_than_its_own_error() -> None:
 def test_the_rest_is_refunded() -> None:
     ledger = xp.Ledger(epsilon=1)
     release = ledger.run(reduction(), on=10_000)
-    assert release.value.met
-    assert release.charged.epsilon == release.mechanism.guarantee.epsilon_of(release.value.level) < 0.05
+    assert release.output.met
+    assert release.charged.epsilon == release.mechanism.guarantee.epsilon_of(release.output.level) < 0.05
     assert str(release).startswith("NoiseReduction: ")
 
 
@@ -218,8 +218,8 @@ def test_nothing_asked_costs_nothing() -> None:
 )
 def test_kinds_of_data(data: Any) -> None:
     value = xp.Ledger(epsilon=1).run(reduction(levels=2), on=data).value
-    assert np.shape(value.value) == np.shape(data)
-    assert np.isfinite(value.value).all()
+    assert np.shape(value) == np.shape(data)
+    assert np.isfinite(value).all()
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_what_is_no_rule_is_refused(wrong: Any) -> None:
 def test_no_noise_to_speak_of(changes: dict[str, Any]) -> None:
     """Where every level is exact, the first one will do."""
     ledger = xp.Ledger(epsilon=20, noise=xp.SeededNoise(0))
-    assert ledger.run(reduction(**changes), on=1000).value == (1000, 1, True)
+    assert ledger.run(reduction(**changes), on=1000).output == (1000, 1, True)
 
 
 def test_a_rule_that_fails_does_so_before_any_charge() -> None:

@@ -346,3 +346,19 @@ def test_very_large_budgets_and_uneven_halves_do_not_overflow() -> None:
         AdaptiveSparseVector(
             threshold=0, at_most=1, epsilon=0.1, threshold_share=1 - Fraction(2, 10**11), sensitivity=1000
         )
+
+
+@pytest.mark.parametrize("noise", ["one-sided", "two-sided"])
+def test_comparisons_are_right_a_margin_away(noise: Any) -> None:
+    """With values on both sides; at a quarter of the margin they are not."""
+    asked = vector(threshold=500, at_most=6, noise=noise)
+    source = xp.SeededNoise(4)
+    sides = np.array([1, -1, 1, -1, -1, -1])
+    margin = asked.margin("0.9", n=6)
+
+    def right(away: float) -> float:
+        data = 500 + sides * round(away)
+        return float(np.mean([np.array_equal(asked.sample(data, source).above, sides > 0) for _ in range(400)]))
+
+    assert right(margin) >= 0.87
+    assert right(margin / 4) < 0.8

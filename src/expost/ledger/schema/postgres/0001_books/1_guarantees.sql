@@ -29,24 +29,26 @@ BEGIN
   RETURN trim_scale(p_units * ('1e-' || p_places)::numeric)::text;
 END $$;
 -- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case, in units. With
--- prices on several meters, each is a list: ε, Rényi price, μ², others, and counts of what has no ε, and no μ as well. NULL
+-- prices on several meters, each is a list: ε, Rényi price, μ² or 2ρ, others, and counts of what has no ε, and no μ as well (2^32 where it has a ρ). NULL
 -- if the text is not that of a guarantee.
 CREATE FUNCTION expost_metered(p_basic JSONB, p_labels TEXT[], p_epsilons BIGINT[], p_prices TEXT) RETURNS JSONB
 IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
-  v_prices JSONB; v_takes BOOLEAN; v_normal BOOLEAN; v_rows JSONB; v_worst JSONB; v_largest BIGINT;
+  v_prices JSONB; v_takes BOOLEAN; v_normal BOOLEAN; v_zcdp BOOLEAN; v_foreign BIGINT; v_rows JSONB; v_worst JSONB; v_largest BIGINT;
 BEGIN
-  IF p_prices !~ '^[{]"delta":(?:true|false),"normal":(?:null|[[][0-9]+(?:,[0-9]+)*[]]),"renyi":[[][0-9]+(?:,[0-9]+)*[]][}]$' THEN
+  IF p_prices !~ '^[{](?:"concentrated":true,)?"delta":(?:true|false),"normal":(?:null|[[][0-9]+(?:,[0-9]+)*[]]),"renyi":[[][0-9]+(?:,[0-9]+)*[]][}]$' THEN
     RETURN NULL;
   END IF;
   v_prices := p_prices::jsonb;
-  v_takes := (v_prices->>'delta')::boolean; v_normal := jsonb_typeof(v_prices->'normal') = 'array';
+  v_takes := (v_prices->>'delta')::boolean; v_normal := jsonb_typeof(v_prices->'normal') = 'array'; v_zcdp := v_prices ? 'concentrated';
+  IF v_zcdp AND (v_takes OR NOT v_normal) THEN RETURN NULL; END IF;
+  v_foreign := CASE WHEN v_zcdp THEN 4294967296 ELSE (NOT v_takes AND NOT v_normal)::int END;
   IF jsonb_array_length(v_prices->'renyi') <> cardinality(p_labels)
     OR v_normal AND jsonb_array_length(v_prices->'normal') <> cardinality(p_labels) THEN
     RETURN NULL;
   END IF;
-  SELECT jsonb_object_agg(label, jsonb_build_array(e, r, m, o, (NOT v_takes)::int, (NOT v_takes AND NOT v_normal)::int)),
-      jsonb_build_array(max(e), max(r), max(m), max(o), (NOT v_takes)::int, (NOT v_takes AND NOT v_normal)::int),
+  SELECT jsonb_object_agg(label, jsonb_build_array(e, r, m, o, (NOT v_takes)::int, v_foreign)),
+      jsonb_build_array(max(e), max(r), max(m), max(o), (NOT v_takes)::int, v_foreign),
       greatest(max(r), max(m))
     INTO v_rows, v_worst, v_largest
     FROM (SELECT label, CASE WHEN v_takes THEN epsilon ELSE 0 END AS e, (v_prices->'renyi'->>(place - 1))::bigint AS r,

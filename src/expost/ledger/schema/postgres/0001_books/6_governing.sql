@@ -8,7 +8,7 @@ BEGIN
       WHERE entry.ledger = p_ledger AND entry.state = 'reserved' AND entry.owner = owner.id);
 END $$;
 
--- Administration of ledgers: new ledgers and accounts, limits, closing, the clock, dropped outputs. FALSE if the state is
+-- Administration of ledgers: new ledgers and accounts, limits, closing, remarks, the clock, dropped outputs. FALSE if the state is
 -- no longer the one that p_values have. Of the line that is written, only names and reasons come from the caller.
 CREATE FUNCTION expost_govern(p_ledger BIGINT, p_kind TEXT, p_path TEXT, p_values JSONB) RETURNS BOOLEAN
 LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -35,17 +35,22 @@ BEGIN
   IF p_path IS NULL OR '' = ANY (v_names) OR (p_kind = 'create') <> (p_ledger = 0) OR p_kind = 'create' AND cardinality(v_names) > 1 THEN
     RAISE EXCEPTION 'expost: % is not the name of a ledger or an account', p_path USING ERRCODE = 'EX001';
   END IF;
-  IF p_kind NOT IN ('create', 'account') AND (coalesce(p_values->>'by', '') = '' OR coalesce(p_values->>'reason', '') = '') THEN
+  IF (p_kind NOT IN ('create', 'account') OR p_values->>'by' IS NOT NULL) AND (coalesce(p_values->>'by', '') = '' OR coalesce(p_values->>'reason', '') = '') THEN
     RAISE EXCEPTION 'expost: expost_govern needs who ordered it, and why: pass by and reason' USING ERRCODE = 'EX001';
   END IF;
   v_body := CASE p_kind
-    WHEN 'create' THEN '{' || coalesce('"accounting":' || v_accounting || ',', '') || '"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
+    WHEN 'create' THEN '{' || coalesce('"accounting":' || v_accounting || ',', '') || coalesce('"drawn":"' || (p_values->>'drawn') || '",', '') || '"limit":[' || v_epsilon || ',' || v_delta || '],"name":' || expost_text(p_path) || ',"neighbours":'
       || expost_text(p_values->>'neighbours') || ',"unit":' || expost_text(p_values->>'unit') || '}'
-    WHEN 'account' THEN '{' || v_account || ',"limit":[' || v_epsilon || ',' || v_delta || ']}'
+    WHEN 'account' THEN '{' || v_account || CASE WHEN p_values->>'by' IS NOT NULL THEN ',' || v_note ELSE '' END || ',"limit":[' || v_epsilon || ',' || v_delta || ']'
+      || CASE WHEN p_values->>'by' IS NOT NULL THEN ',' || v_reason ELSE '' END || '}'
     WHEN 'raise' THEN '{' || v_account || ',' || v_note || ',"limit":[' || v_epsilon || ',' || v_delta || '],' || v_reason || '}'
     WHEN 'close' THEN '{' || v_account || ',' || v_note || ',' || v_reason || '}'
+    WHEN 'remark' THEN '{' || v_account || ',' || v_note || ',' || v_reason || '}'
     WHEN 'clock' THEN '{' || v_note || ',' || v_reason || '}'
     WHEN 'drop' THEN '{' || v_note || ',' || v_reason || ',"upto":' || v_upto || '}' END;
+  IF p_kind = 'create' AND p_values->>'drawn' !~ '^[0-9a-f]{32}$' THEN
+    RAISE EXCEPTION 'expost: drawn is 32 hexadecimal digits' USING ERRCODE = 'EX001';
+  END IF;
   IF v_body IS NULL OR v_upto < 1 THEN
     RAISE EXCEPTION 'expost: % is not a step of expost_govern, or lacks its limit or its entry number', p_kind USING ERRCODE = 'EX001';
   END IF;
@@ -83,6 +88,8 @@ BEGIN
       AND epsilon_limit = (p_values->'seen'->>0)::bigint AND delta_limit = (p_values->'seen'->>1)::bigint;
   ELSIF p_kind = 'close' THEN
     UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path;
+  ELSIF p_kind = 'remark' THEN
+    PERFORM 1 FROM expost_account WHERE ledger = p_ledger AND path = p_path;
   ELSIF p_kind = 'drop' THEN
     UPDATE expost_entry SET output = NULL
       WHERE ledger = p_ledger AND number <= v_upto AND output IS NOT NULL;

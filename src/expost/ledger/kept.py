@@ -1,0 +1,68 @@
+"""What a ledger keeps of a release: its output, and the rows in which people read it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Sized
+from dataclasses import dataclass
+from typing import Any
+
+from expost.estimates import frame_of
+from expost.frame import Frame
+from expost.mechanism import WITHHELD, Mechanism
+
+MOST_KEPT = 20_000
+"""Of the rows that are kept: with more of them writing takes longer than sampling. Tables publish half as many."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is stored under a key.
+
+    The output is what the mechanism reads; how far noise moved its numbers only the mechanism knows, and the books have
+    no mechanism, only its fingerprint. So the rows that a release showed are kept beside it: they are read back the
+    same although the question was edited, or is asked no more.
+
+    Parameters
+    ----------
+    output
+        What was published, as ``mechanism.part_of`` reads it.
+    frame
+        The same as people read it, in cells of plain JSON; None if it is too long to be kept twice.
+    """
+
+    output: Any
+    frame: Frame | None = None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, output: Any, origin: Hashable) -> Kept:
+        """What is kept of an output."""
+        if _length(output) > MOST_KEPT:
+            return cls(output)
+        value = output if output is WITHHELD else mechanism.answer_of(output, origin)
+        frame = frame_of(value, mechanism)
+        return cls(output, Frame.from_json(frame.to_json()) if len(frame) <= MOST_KEPT else None)
+
+    @property
+    def rows(self) -> Frame:
+        """The rows that were shown; of what has none the output alone, whose errors are not known."""
+        return frame_of(self.output, _Unknown) if self.frame is None else self.frame
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
+        return Kept(copy.deepcopy(self.output, memo), self.frame)
+
+
+class _Unknown:
+    """In place of a mechanism that nobody has any more."""
+
+    what = "value"
+
+
+def as_kept(stored: Any) -> Kept:
+    """What a store gives back. Early books have the output alone."""
+    return stored if isinstance(stored, Kept) else Kept(stored)
+
+
+def _length(output: Any) -> int:
+    size = getattr(output, "size", None)
+    return size if isinstance(size, int) else len(output) if isinstance(output, Sized) else 1
