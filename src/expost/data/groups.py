@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from expost.checks import as_flag, equal_share, requested_epsilon
 from expost.cost import Cost, Number
-from expost.data.aggregates import GroupAggregate, GroupCount, GroupMean, GroupSum, GroupVariance
 from expost.data.answers import joined
-from expost.data.expression import KEY_KINDS, NUMBER_KINDS, Expression
-from expost.data.group_answers import ERROR, IN_RANKS, GroupQuestion
+from expost.data.expression import KEY_KINDS, Expression
 from expost.data.group_keys import stated_keys
 from expost.data.histograms import MOST_BINS, listed_keys
-from expost.data.quantiles import Ranks
-from expost.data.questions import Planned, PureMechanism, TableMechanism, as_of
-from expost.data.sums import Clipped
+from expost.data.questions import Planned, PureMechanism, TableMechanism
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism, Withheld
 from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.question import Question, Terms
+from expost.questions.count import Count
+from expost.questions.covariance import Correlation, Covariance
+from expost.questions.mean import Mean
+from expost.questions.quantile import Median, Quantile
+from expost.questions.ratio import Ratio
+from expost.questions.regression import Regression
+from expost.questions.statistic import Statistic
+from expost.questions.statistics import FOUND_UNITS, Statistics
+from expost.questions.sum import Sum
+from expost.questions.variance import Variance
 
 if TYPE_CHECKING:
     from expost.data.table import Of, PrivateTable
@@ -79,76 +85,96 @@ class Groups(Planned):
 
     def count(self, *, of: Of = "rows") -> GroupStatistic:
         """The number of rows, or units, of each group."""
-        as_of(of)
-        return self._asked(f"count of {of}", GroupCount(of))
+        return self.asked(Count(of))
 
     def sum(
         self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None
     ) -> GroupStatistic:
         """The sum of clamped values of each group, as :meth:`PrivateTable.sum`."""
-        return self._asked("sum", GroupSum(Clipped.of(self._number(value, "a sum"), bounds, missing, grid)))
+        return self.asked(Sum(value, bounds, missing, grid))
 
     def mean(
         self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None
     ) -> GroupStatistic:
         """The mean of clamped values of each group, as :meth:`PrivateTable.mean`."""
-        return self._asked("mean", GroupMean(Clipped.of(self._number(value, "a mean"), bounds, missing, grid)))
+        return self.asked(Mean(value, bounds, missing, grid))
+
+    def ratio(self, over: str, under: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
+        """The sum of one column over that of another, in each group, as :meth:`PrivateTable.ratio`."""
+        return self.asked(Ratio((over, under), bounds, missing))
 
     def variance(self, value: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
         """The variance of clamped values of each group, as :meth:`PrivateTable.variance`."""
-        one = self.table.variance(value, bounds=bounds, missing=missing)
-        return self._asked("variance", GroupVariance(one.values[0], one.bounds[0], one.missing))
+        return self.asked(Variance(value, bounds, missing))
 
-    def _number(self, value: str, purpose: str) -> Expression:
-        return self.table.expression(value, NUMBER_KINDS, purpose)
+    def covariance(self, first: str, second: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
+        """The covariance of two columns in each group, as :meth:`PrivateTable.covariance`."""
+        return self.asked(Covariance((first, second), bounds, missing))
+
+    def correlation(self, first: str, second: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
+        """The correlation of two columns in each group, as :meth:`PrivateTable.correlation`."""
+        return self.asked(Correlation((first, second), bounds, missing))
+
+    def regression(
+        self,
+        features: Sequence[str],
+        target: str,
+        *,
+        bounds: Any,
+        target_bounds: tuple[Number, Number],
+        missing: Number | str = "drop",
+    ) -> GroupStatistic:
+        """Linear regression in each group, as :meth:`PrivateTable.regression`."""
+        return self.asked(Regression(features, target, bounds, target_bounds, missing))
 
     def quantile(self, value: str, quantile: Any, **options: Any) -> GroupStatistic:
         """A quantile of each group, as :meth:`PrivateTable.quantile`."""
-        return self._asked("quantile", self.table.quantile(value, quantile, **options))
+        return self.asked(Quantile(value, quantile, **options))
 
     def median(self, value: str, **options: Any) -> GroupStatistic:
         """The median of each group, as :meth:`PrivateTable.median`."""
-        return self._asked("median", self.table.median(value, **options))
+        return self.asked(Median(value, **options))
 
-    def _asked(self, name: str, statistic: GroupAggregate | Ranks) -> GroupStatistic:
-        """The statistic as a question of its own, whose column has a name that no key has."""
-        about = statistic.value.expression if isinstance(statistic, Ranks) else statistic.expression
-        if about is not None:
-            name = f"{name} of {about.name}"
-        while {name, f"{name}{ERROR}", f"{name}{IN_RANKS}"} & {*self.names, "units", f"units{ERROR}"}:
+    def asked(self, statistic: Statistic) -> GroupStatistic:
+        """A statistic of every group, as a question of its own, whose column has a name that no key has."""
+        name = statistic.read(self.table).what
+        while name in (*self.names, FOUND_UNITS):
             name += "_"
         return GroupStatistic(self, statistic, name)
 
-    def agg(self, *unnamed: Any, total: bool = False, **statistics: GroupStatistic) -> GroupQuestion:
-        """Several statistics of every group in one charge: ``groups.agg(n=groups.count(), cost=groups.mean(…))``.
+    def agg(self, *unnamed: Any, total: bool = False, **statistics: GroupStatistic | Statistic) -> Statistics:
+        """Several statistics of every group in one charge: ``groups.agg(n=xp.Count(), cost=xp.Mean("cost", …))``.
 
-        A unit counts with at most ``unit.rows`` rows in ``unit.groups`` groups, for all statistics alike, so ε is split
-        among the statistics but not among the groups. Keys that were not given are discovered: those that enough units
-        have, for a share of ε and a δ. ``total=True`` adds a row for all groups together, with the statistics that add
-        up, at no cost.
+        Those that the groups make, such as ``groups.count()``, are taken, too. A unit counts with at most ``unit.rows``
+        rows in ``unit.groups`` groups, for all statistics alike, so ε is split among the statistics but not among the
+        groups. Keys that were not given are discovered: those that enough units have, for a share of ε and a δ.
+        ``total=True`` adds a row for all groups together, with the statistics that add up, at no cost.
         """
         total = as_flag(total, "total")
         if unnamed or (not statistics and self.keys):
             raise InvalidValue("agg() takes statistics by name, at least one: groups.agg(n=groups.count())")
-        for name, each in statistics.items():
-            if not isinstance(each, GroupStatistic):
-                raise InvalidValue(
-                    f"agg() takes statistics of these groups, and {name!r} is a {type(each).__name__}: make it from "
-                    "the groups, as groups.count() or groups.mean(…)"
-                )
-            if each.groups != self:
-                raise InvalidValue(f"{name!r} is a statistic of other groups: make it from these")
-            if isinstance(each.statistic, Ranks) and each.statistic.interval:
-                raise InvalidValue(f"{name!r} asks for an interval, which no quantile of groups has: leave it out")
-        names = [*self.names, *([] if self.keys else ["units"]), *statistics]
-        errors = {f"{name}{end}" for name in statistics for end in (ERROR, IN_RANKS)}
-        if len({*names, *errors}) < len(names) + len(errors):
-            raise InvalidValue(
-                f"columns and their errors need different names, got {', '.join(map(repr, names))}: rename one of them"
-            )
+        asked = tuple(self._own(name, each) for name, each in statistics.items())
+        names = [*self.names, *([] if self.keys else [FOUND_UNITS]), *statistics]
+        if len(set(names)) < len(names):
+            raise InvalidValue(f"columns need different names, got {', '.join(map(repr, names))}: rename one of them")
         keys = self.keys if len(self.values) > 1 else tuple((key,) for key in self.keys)
-        asked = tuple(each.statistic for each in statistics.values())
-        return GroupQuestion(self.table, self.values, keys, tuple(statistics), asked, total)
+        question = Statistics(self.table, self.values, keys, tuple(statistics), asked, total)
+        for name, ranks in question.ranks:
+            if ranks.interval:
+                raise InvalidValue(f"{name!r} asks for an interval, which no quantile of groups has: leave it out")
+        return question
+
+    def _own(self, name: str, each: Any) -> Statistic:
+        if isinstance(each, Statistic):
+            return each
+        if not isinstance(each, GroupStatistic):
+            raise InvalidValue(
+                f"agg() takes statistics, and {name!r} is a {type(each).__name__}: make it from the groups, as "
+                'groups.count() or groups.mean(…), or by itself, as xp.Count() or xp.Mean("cost", bounds=…)'
+            )
+        if each.groups != self:
+            raise InvalidValue(f"{name!r} is a statistic of other groups: make it from these")
+        return each.statistic
 
     @property
     def what(self) -> str:
@@ -217,8 +243,11 @@ class GroupStatistic(Planned, Question[Any]):
     """
 
     groups: Groups
-    statistic: GroupAggregate | Ranks
+    statistic: Statistic
     name: str
+
+    def __post_init__(self) -> None:
+        _ = self._question.readings
 
     @property
     def table(self) -> PrivateTable:  # type: ignore[override]
@@ -237,12 +266,12 @@ class GroupStatistic(Planned, Question[Any]):
 
     @cached_property
     def plan(self) -> str:
-        """The first query that will be run, without its sums."""
+        """The first query that will be run."""
         return self._question.plan
 
     @cached_property
-    def _question(self) -> GroupQuestion:
-        return self.groups.agg(total=False, **{self.name: self})
+    def _question(self) -> Statistics:
+        return self.groups.agg(total=False, **{self.name: self.statistic})
 
     def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
         """As of a question with several statistics."""

@@ -18,9 +18,10 @@ from expost.comparison import Comparison
 from expost.cost import Number, exact
 from expost.data import query, rows, sensitivity
 from expost.data.answers import DrawnCells
+from expost.data.clipped import exact_bounds
 from expost.data.expression import Expression, Kind, is_text
 from expost.data.expression.tree import Stated, fits
-from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism, as_of, exact_bounds
+from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism, as_of
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.estimates import Estimates

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from expost.checks import check_fields, split_epsilon
 from expost.cost import Number, exact
 from expost.data import query, rows, sensitivity
-from expost.data.aggregates import SHOWN_CONFIDENCE
+from expost.data.clipped import Clipped
 from expost.data.questions import Planned, PureMechanism
 from expost.data.sensitivity import Sensitivity
-from expost.data.sums import Clipped
-from expost.estimate import Estimate
+from expost.estimate import USUAL, Estimate
 from expost.estimates import Estimates
 from expost.frame import Frame
 from expost.mechanism import Mechanism
@@ -202,7 +201,7 @@ class NoisyLost(PureMechanism[Any]):
 
     def _reaches(self) -> list[int]:
         """How far each kind of noise moves any count at most: all at once, at 95 %."""
-        miss = (1 - SHOWN_CONFIDENCE) / len(self._noises)
+        miss = (1 - USUAL) / len(self._noises)
         return [int(noise.error_bound(1 - miss, n=cells)) for noise, cells in zip(self._noises, (3, 2), strict=False)]
 
     def check(self, data: Any) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from expost.checks import as_confidence, as_flag, as_probability, requested_epsilon
 from expost.cost import Number, exact
 from expost.data import query, rows
+from expost.data.clipped import Clipped, as_missing, exact_bounds
 from expost.data.expression import Expression
-from expost.data.questions import MayLackUnits, Planned, PureMechanism, exact_bounds
-from expost.data.sums import Clipped, as_missing
+from expost.data.questions import MayLackUnits, Planned, PureMechanism
 from expost.errors import InvalidValue
 from expost.estimate import USUAL, Estimate
 from expost.estimates import Estimates

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_bounds
 from expost.cost import DELTA_UNITS, Cost, Number, exact
-from expost.data import rows, sensitivity
 from expost.data.answers import DrawnCells
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
@@ -37,7 +35,7 @@ from expost.question import WITHIN_CONFIDENCE, Question, Terms
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
-    from expost.data.table import Of, PrivateTable
+    from expost.data.table import PrivateTable
 
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
 
@@ -126,9 +124,7 @@ class NumericQuestion(Planned, Question[Out]):
 
     def _gaussian(self, terms: Terms) -> Noisy[Out]:
         """With Gaussian noise for the L2 sensitivity: for ε and δ; or, without a δ, as dear as any pure ε at most."""
-        epsilon, delta = terms.price, terms.delta
-        if not exact(delta, "δ"):
-            epsilon, delta = _worth(epsilon, terms.meters)
+        epsilon, delta = gaussian_terms(terms)
         relation, moved = self.table.neighbours, self._moved().l2
         return Noisy(
             question=self, noise=Gaussian(epsilon=epsilon, delta=delta, sensitivity=moved, neighbours=relation)
@@ -352,55 +348,9 @@ def _at_stop(noise: NoiseReduction, level: int, step: float, miss: Fraction) -> 
     return step * noise.error_bound(1 - miss, level=level, at_stop=True)
 
 
-@dataclass(frozen=True, repr=False)
-class Count(NumericQuestion[int]):
-    """The number of rows, or of units. At most ``unit.rows`` rows of each unit count.
-
-    Parameters
-    ----------
-    table
-        Whose rows.
-    of
-        ``"rows"`` or ``"units"``.
-
-    Proof: lem-number
-    """
-
-    table: PrivateTable
-    of: Of = "rows"
-
-    def __post_init__(self) -> None:
-        as_of(self.of)
-
-    @property
-    def title(self) -> str:
-        """What is counted."""
-        return self.what
-
-    @property
-    def what(self) -> str:
-        """What is counted."""
-        return f"count of {self.of}"
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """From the fewest and the most rows that a unit can have."""
-        most = self.table.unit.rows if self.of == "rows" else 1
-        return sensitivity.of_number(self.table.fewest, most, self.table.neighbours)
-
-    @cached_property
-    def plan(self) -> str:
-        """The query that will be run, with the key of the hash."""
-        counted = rows.count_rows(self.table) if self.of == "rows" else rows.count_units(self.table)
-        return self.table.engine.check(counted)
-
-    def exact(self) -> int:
-        """The count."""
-        return int(self.table.engine.fetch(self.plan)[0][0] or 0)
-
-    def present(self, numbers: Any) -> int:
-        """The noisy count."""
-        return int(numbers)
+def gaussian_terms(terms: Terms) -> tuple[Number, Number]:
+    """The (ε, δ) of Gaussian noise: as stated; or, without a δ, as dear as any answer with that ε at most."""
+    return (terms.price, terms.delta) if exact(terms.delta, "δ") else _worth(terms.price, terms.meters)
 
 
 def _worth(epsilon: Number, meters: LedgerMeters | None) -> tuple[Fraction, Fraction]:
@@ -421,12 +371,6 @@ def _laplace_only(terms: Terms) -> None:
         raise InvalidValue(
             "an accuracy is reached with Laplace noise: leave noise and delta out, or pass epsilon= alone"
         )
-
-
-def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
-    """The exact values of the two bounds, as the floats that the engine is given."""
-    low, high = as_bounds(bounds)
-    return Fraction(low), Fraction(high)
 
 
 def as_of(of: Any) -> None:

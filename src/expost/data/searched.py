@@ -12,15 +12,13 @@ import numpy as np
 
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number
-from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.answers import as_published
 from expost.data.expression import Expression
-from expost.data.moments import Moments, NoisyMoments, why_unknown
 from expost.data.quantiles import Ranks
 from expost.data.questions import MayLackUnits, Planned
-from expost.data.sums import CountedMean
 from expost.data.winsorized import FINEST_RANGE, mean_between
 from expost.errors import InvalidValue
+from expost.estimate import USUAL, Estimate
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms import Tally
@@ -30,6 +28,12 @@ from expost.mechanisms.moments.private_range import LEVELS, WITHHELD_PART, Range
 from expost.mechanisms.moments.staircase import Staircase
 from expost.noise import NoiseSource
 from expost.question import Question, Terms
+from expost.questions.covariance import Correlation, Covariance
+from expost.questions.mean import fewest_values
+from expost.questions.noised import Noised
+from expost.questions.statistic import Statistic
+from expost.questions.statistics import NoisyStatistics, Statistics
+from expost.questions.variance import Variance
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -114,14 +118,22 @@ class Searched(Planned, Question[Any]):
         counted = (one.tally() for one in self.medians)
         return [Tally(records(tally.values, None, 0.0), tally.counts) for tally in counted]
 
-    def within(self, ranges: Sequence[Interval], epsilon: Fraction) -> CountedMean | NoisyMoments | None:
+    def within(self, ranges: Sequence[Interval], epsilon: Fraction) -> NoisyStatistics | None:
         """The statistic of values clamped to ranges, with noise; None for a mean in a range narrower than its grid."""
         if self.statistic == "mean":
             mean = mean_between(self.table, self.medians[0].value, *ranges[0])
-            return None if mean is None else CountedMean(question=mean, epsilon=epsilon)
-        missing = "drop" if self.missing is None else self.missing
-        moments = Moments.of(self.table, self.statistic, self.values, ranges, missing)
-        return NoisyMoments(question=moments, epsilon=requested_epsilon(epsilon))
+            return None if mean is None else NoisyStatistics(question=mean, epsilon=epsilon)
+        asked = Statistics.whole(self.table, self._between(ranges))
+        assert isinstance(asked, Statistics)
+        return NoisyStatistics(question=asked, epsilon=epsilon)
+
+    def _between(self, ranges: Sequence[Interval]) -> Statistic:
+        """The statistic of values clamped to ranges."""
+        missing: Any = "drop" if self.missing is None else self.missing
+        if self.statistic == "variance":
+            return Variance(self.values[0], ranges[0], missing)
+        paired = Covariance if self.statistic == "covariance" else Correlation
+        return paired(self.values, ranges, missing)
 
     def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
         """With Laplace noise for half of ε; what the search does not use of the other half is refunded."""
@@ -190,7 +202,7 @@ class NoisySearched(MayLackUnits[Any]):
             within.check_noise()
 
     @property
-    def _finest(self) -> CountedMean | NoisyMoments | None:
+    def _finest(self) -> NoisyStatistics | None:
         """The statistic within the ranges whose noise has most steps."""
         return self.question.within([Interval(*FINEST_RANGE)] * len(self.question.medians), self._of_moment)
 
@@ -210,14 +222,15 @@ class NoisySearched(MayLackUnits[Any]):
         mechanism = self.question.within(ranges, self._of_moment)
         if mechanism is None:
             return FoundMoment(ranges[0].low, None, ranges, level)
-        if isinstance(mechanism, NoisyMoments):
-            return FoundMoment(float(mechanism.sample(data, noise)), None, ranges, level)
-        found = mechanism.sample(data, noise)
-        error, *hidden = self._error(mechanism, found, tallies[0], ranges[0], noise)
-        return FoundMoment(found[0], error, ranges, level, *hidden)
+        numbers = mechanism.sample(data, noise)
+        found, noised = mechanism.answer_of(numbers, None), mechanism.only(numbers)
+        if self.question.statistic != "mean":
+            return FoundMoment(found.value, None, ranges, level)
+        error, *hidden = self._error(found, noised, tallies[0], ranges[0], noise)
+        return FoundMoment(found.value, error, ranges, level, *hidden)
 
     def _error(
-        self, mean: CountedMean, found: tuple[float, int], tally: Tally, ends: Interval, noise: NoiseSource
+        self, mean: Estimate, noised: Noised, tally: Tally, ends: Interval, noise: NoiseSource
     ) -> tuple[float | None, float, float | None]:
         """What noise moved a mean by at most, and what values half a range beyond do; None if many are beyond.
 
@@ -228,13 +241,14 @@ class NoisySearched(MayLackUnits[Any]):
         outside = (np.asarray(tally.values) < ends.low) | (np.asarray(tally.values) > ends.high)
         beyond = int(np.asarray(tally.counts)[outside].sum())
         stairs = Staircase.of(self._budgets[1] * OUTSIDE_SHARE, self._search.moved)
-        noisy, miss = beyond + stairs.draw(noise), 1 - SHOWN_CONFIDENCE
-        values = mean.fewest(1 - miss / 4, found)
+        noisy, miss = beyond + stairs.draw(noise), 1 - USUAL
+        values = fewest_values(noised, miss / 4)
         upper = max(noisy + stairs.reach(miss / 2), 0)  # one of two sides is missed half as often
         share, half = min(upper / max(values, 1), 1.0), (ends.high - ends.low) / 2
         if noisy > values * MANY_OUTSIDE:
             return None, share, None
-        return mean.error_bound(1 - miss / 2, output=found) + share * half, share, half
+        low, high = mean.interval(1 - miss / 2)
+        return max(high - mean.value, mean.value - low) + share * half, share, half
 
     def answer_of(self, output: Any, origin: Hashable) -> Any:
         """The statistic with its error at 95 %, if that is known; ``how`` is the output itself, with the ranges."""
@@ -243,7 +257,7 @@ class NoisySearched(MayLackUnits[Any]):
     def _why_unknown(self, output: FoundMoment | Withheld) -> str:
         """Why no error is known, where none is."""
         if self.question.statistic != "mean":
-            return why_unknown(self.question.statistic)
+            return f"it depends on the data how far noise moves a {self.question.statistic}"
         if isinstance(output, FoundMoment) and output.outside is not None:
             return "more than a tenth of the values may lie outside of the range that was found"
         return "the range that was found is narrower than the grid"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from expost.cost import Number
 from expost.data import rows
+from expost.data.clipped import Clipped
 from expost.data.column import Column
 from expost.data.discovery import Discovery
 from expost.data.engine import Engine
@@ -30,18 +30,27 @@ from expost.data.groups import Groups
 from expost.data.histograms import Histogram
 from expost.data.lookups import lookup_steps
 from expost.data.lost import Lost
-from expost.data.moment_questions import MomentQuestions
 from expost.data.quantiles import Ranks
-from expost.data.questions import Count
+from expost.data.searched import Searched
 from expost.data.showing import ShownTable
 from expost.data.steps import TableStep
-from expost.data.sums import Clipped, Sum
 from expost.data.unit import Unit, as_unit
+from expost.data.winsorized import WinsorizedMean
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import PrivateData
 from expost.mentions import Argument, brief, printable
+from expost.questions.count import Count
+from expost.questions.covariance import Correlation, Covariance
+from expost.questions.mean import Mean
+from expost.questions.quantile import Median, Quantile
+from expost.questions.ratio import Ratio
+from expost.questions.regression import Regression
+from expost.questions.statistic import AQuestion, Statistic
+from expost.questions.statistics import Numbers, Statistics
+from expost.questions.sum import Sum
+from expost.questions.variance import Variance
 
 Of = Literal["rows", "units"]
 _MOST_STEPS = 40
@@ -153,7 +162,7 @@ def read(
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateTable(PrivateData, MomentQuestions, ShownTable):
+class PrivateTable(PrivateData, ShownTable):
     """A table of private rows, made by :func:`read`. A ledger runs its questions. Printing it shows no data.
 
     A table is immutable; :meth:`where` and :meth:`derive` return new ones. Questions know their sensitivity, and
@@ -270,19 +279,19 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
 
     # ---- questions
 
-    def count(self, *, of: Of = "rows") -> Count:
+    def count(self, *, of: Of = "rows") -> Numbers:
         """The number of rows, or of units."""
-        return Count(self, of)
+        return self.asked(Count(of))
 
     def sum(
         self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
-    ) -> Sum:
+    ) -> Numbers:
         """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``grid``.
 
         NULL and NaN count as ``missing``; with ``"drop"`` they do not count. ``grid`` is the distance between the
         values that are summed, a power of two; by default 1 for whole numbers, and otherwise too fine to matter.
         """
-        return Sum(self, Clipped.of(self.expression(value, NUMBER_KINDS, "a sum"), bounds, missing, grid))
+        return self.asked(Sum(value, bounds, missing, grid))
 
     def histogram(
         self,
@@ -322,8 +331,7 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
         of the width of the bounds. Without bounds, values may have any size: whole numbers are clamped to ±2^60, and
         others are rounded to 24 significant bits.
         """
-        asked = self.expression(value, NUMBER_KINDS, "a quantile")
-        return Ranks.of(self, asked, quantile, bounds, missing, grid, interval)
+        return self.asked(Quantile(value, quantile, bounds, missing, grid, interval))
 
     def median(
         self,
@@ -335,7 +343,113 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
         interval: bool = False,
     ) -> Ranks:
         """The median of a column or an expression; as :meth:`quantile`."""
-        return self.quantile(value, Fraction(1, 2), bounds=bounds, missing=missing, grid=grid, interval=interval)
+        return self.asked(Median(value, bounds, missing, grid, interval))
+
+    @overload
+    def mean(
+        self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
+    ) -> Statistics: ...
+    @overload
+    def mean(self, value: str, *, bounds: None = None, missing: Number | str = "drop") -> Searched: ...
+    def mean(
+        self,
+        value: str,
+        *,
+        bounds: tuple[Number, Number] | None = None,
+        missing: Number | str = "drop",
+        grid: Number | None = None,
+    ) -> Statistics | Searched:
+        """The mean of a column or an expression; parameters as for :meth:`sum`.
+
+        Without bounds, a search finds a range first, and the ε that it does not use is refunded.
+        """
+        return self.asked(Mean(value, bounds, missing, grid))
+
+    def winsorized_mean(
+        self,
+        value: str,
+        *,
+        trim: Number,
+        bounds: tuple[Number, Number] | None = None,
+        missing: Number | str = "drop",
+        grid: Number | None = None,
+    ) -> WinsorizedMean:
+        """The mean of values clamped to their quantiles ``trim`` and 1 − ``trim``; otherwise as :meth:`quantile`.
+
+        Bounds may be loose, or left out.
+        """
+        averaged = self.expression(value, NUMBER_KINDS, "a mean")
+        return WinsorizedMean.of(self, averaged, trim, bounds, missing, grid)
+
+    def ratio(
+        self, over: str, under: str, *, bounds: Sequence[tuple[Number, Number]], missing: Number | str = "drop"
+    ) -> Statistics:
+        """The sum of one column or expression over that of another: ``visits.ratio("cost", "days", bounds=[…, …])``.
+
+        ``bounds`` are two pairs (lowest, highest). With ``missing="drop"`` a row counts only if it has both values.
+        """
+        return self.asked(Ratio((over, under), bounds, missing))
+
+    @overload
+    def variance(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Statistics: ...
+    @overload
+    def variance(self, value: str, *, bounds: None = None, missing: Number | str = "drop") -> Searched: ...
+    def variance(
+        self, value: str, *, bounds: tuple[Number, Number] | None = None, missing: Number | str = "drop"
+    ) -> Statistics | Searched:
+        """The variance of a column or an expression (divided by n), its values clamped to ``bounds``.
+
+        Bounds may be left out, as for :meth:`mean`.
+        """
+        return self.asked(Variance(value, bounds, missing))
+
+    @overload
+    def covariance(
+        self, first: str, second: str, *, bounds: Sequence[Any], missing: Number | str = "drop"
+    ) -> Statistics: ...
+    @overload
+    def covariance(
+        self, first: str, second: str, *, bounds: None = None, missing: Number | str = "drop"
+    ) -> Searched: ...
+    def covariance(
+        self, first: str, second: str, *, bounds: Sequence[Any] | None = None, missing: Number | str = "drop"
+    ) -> Statistics | Searched:
+        """The covariance of two columns or expressions; ``bounds`` are two pairs (lowest, highest), or left out."""
+        return self.asked(Covariance((first, second), bounds, missing))
+
+    @overload
+    def correlation(
+        self, first: str, second: str, *, bounds: Sequence[Any], missing: Number | str = "drop"
+    ) -> Statistics: ...
+    @overload
+    def correlation(
+        self, first: str, second: str, *, bounds: None = None, missing: Number | str = "drop"
+    ) -> Searched: ...
+    def correlation(
+        self, first: str, second: str, *, bounds: Sequence[Any] | None = None, missing: Number | str = "drop"
+    ) -> Statistics | Searched:
+        """The correlation of two columns or expressions; as :meth:`covariance`."""
+        return self.asked(Correlation((first, second), bounds, missing))
+
+    def regression(
+        self,
+        features: Sequence[str],
+        target: str,
+        *,
+        bounds: Any,
+        target_bounds: tuple[Number, Number],
+        missing: Number | str = "drop",
+    ) -> Statistics:
+        """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
+        return self.asked(Regression(features, target, bounds, target_bounds, missing))
+
+    def asked(self, statistic: Statistic[AQuestion]) -> AQuestion:
+        """A statistic of this table, as a question: ``visits.asked(xp.Count())`` is ``visits.count()``."""
+        if not isinstance(statistic, Statistic):
+            raise InvalidValue(
+                f'a table is asked a statistic, such as xp.Count() or xp.Mean("cost", bounds=…); got {brief(statistic)}'
+            )
+        return statistic.question(self)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """Count the units, or rows, of each value that enough of them have: partition selection, without known keys."""
@@ -420,7 +534,7 @@ class PrivateTable(PrivateData, MomentQuestions, ShownTable):
 
     def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Expression:
         """A column or an expression, parsed; raises if it holds none of these kinds."""
-        read = self._checked(read_value(value, self.schema))
+        read = self._checked(value if isinstance(value, Expression) else read_value(value, self.schema))
         if read.kind not in kinds:
             wanted, found = " or ".join(kinds), read.kind or "NULL"
             raise InvalidValue(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from expost.checks import requested_epsilon, split_epsilon
 from expost.cost import Number, exact
-from expost.data.aggregates import SHOWN_CONFIDENCE
 from expost.data.answers import as_published
+from expost.data.clipped import Clipped
 from expost.data.expression import Expression
 from expost.data.quantiles import AnySize, PrivateQuantiles, Ranks
 from expost.data.questions import MayLackUnits, Planned, PureMechanism
-from expost.data.sums import Clipped, CountedMean, Mean
 from expost.errors import InvalidValue
+from expost.estimate import USUAL
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Mechanism, Withheld
 from expost.mechanisms.fixed_cost import RELEASED
@@ -29,6 +29,8 @@ from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 from expost.question import Question, Terms
+from expost.questions.mean import Mean, fewest_values
+from expost.questions.statistics import NoisyStatistics, Statistics
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -154,12 +156,12 @@ class NoisyWinsorizedMean(MayLackUnits[Any], PureMechanism[Any]):
             mean.check_noise()
 
     @property
-    def _widest(self) -> CountedMean | None:
+    def _widest(self) -> NoisyStatistics | None:
         """The mean between the ends that are farthest apart; None if these are one."""
         value = self.question.ranks.value
         ends = value.bounds if isinstance(value, Clipped) else FINEST_RANGE
         widest = mean_between(self.question.table, value, *ends)
-        return None if widest is None else CountedMean(question=widest, epsilon=self._budgets[1])
+        return None if widest is None else NoisyStatistics(question=widest, epsilon=self._budgets[1])
 
     def sample(self, data: Any, noise: NoiseSource) -> Winsorized | Withheld:
         """The mean between the chosen quantiles; if these are within a step of the grid, the lower one."""
@@ -170,10 +172,10 @@ class NoisyWinsorizedMean(MayLackUnits[Any], PureMechanism[Any]):
         mean = mean_between(self.question.table, self.question.ranks.value, low, high)
         if mean is None:
             return Winsorized(low, low, high, None)
-        counted = CountedMean(question=mean, epsilon=self._budgets[1])
-        found = counted.sample(data, noise)
-        known = self.knows_error(counted.fewest(SHOWN_CONFIDENCE, found))
-        return Winsorized(found[0], low, high, counted.error_bound(SHOWN_CONFIDENCE, output=found) if known else None)
+        counted = NoisyStatistics(question=mean, epsilon=self._budgets[1])
+        numbers = counted.sample(data, noise)
+        found, fewest = counted.answer_of(numbers, None), fewest_values(counted.only(numbers), 1 - USUAL)
+        return Winsorized(found.value, low, high, found.error if self.knows_error(fewest) else None)
 
     def knows_error(self, size: float) -> bool:
         """Whether that many values are enough for the quantiles to lie among them, and half of the rest between."""
@@ -191,7 +193,7 @@ class NoisyWinsorizedMean(MayLackUnits[Any], PureMechanism[Any]):
         return f"{self.question.title} {output.value:.6g}{error}"
 
 
-def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high: float) -> Mean | None:
+def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high: float) -> Statistics | None:
     """The mean of values clamped to two published ends; None if these are within a step of the grid.
 
     With bounds the grid is that of the value, otherwise one of 2^30 to 2^31 steps (its step is a power of two), or as
@@ -202,4 +204,6 @@ def mean_between(table: PrivateTable, value: Clipped | AnySize, low: float, high
     if high - low <= grid.step:
         return None
     missing = "drop" if value.missing is None else value.missing
-    return Mean(table, Clipped.of(value.expression, (low, high), missing, grid.step))
+    asked = Statistics.whole(table, Mean(value.expression, (low, high), missing, grid.step))
+    assert isinstance(asked, Statistics)
+    return asked

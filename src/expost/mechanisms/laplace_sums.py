@@ -205,6 +205,34 @@ def variance_error(
     return error
 
 
+def covariance_error(
+    means: tuple[float, float],
+    covariance: float,
+    miss: Fraction,
+    mean_moved: Callable[[int, float, Fraction], float],
+    moved: Callable[[tuple[float, ...], Fraction], float],
+) -> float:
+    """How far noise moved a covariance of two values from −1 to 1, from the means and the covariance with noise.
+
+    ``mean_moved(which, most, miss)`` is a size that noise of one of the sums, and of the number times at most ``most``,
+    divided by the noisy number, exceeds with probability at most ``miss``; ``moved(weights, miss)`` one for noise of
+    the sum of products, of the two sums, and of the number, times at most these weights.
+
+    Proof: lem-covariance-error
+    """
+    of_means, mosts = [1.0, 1.0], [1.0, 1.0]
+    for _ in range(3):
+        for which in range(2):
+            of_means[which] = min(of_means[which], mean_moved(which, mosts[which], miss / 20))
+            mosts[which] = min(mosts[which], _in_parts(abs(means[which]) + of_means[which]))
+    error, widest = 2.0, 1.0
+    for _ in range(3):
+        weights = (1.0, mosts[1], mosts[0], mosts[0] * mosts[1] + widest)
+        error = min(error, moved(weights, miss * 9 / 10) + of_means[0] * of_means[1])
+        widest = min(widest, _in_parts(abs(covariance) + error))
+    return error
+
+
 def _in_parts(share: float) -> float:
     """A share of 1 at most, rounded up to a 32nd: so that few are looked up."""
     return min(ceil(32 * min(share, 1.0) * (1 + 2**-40)), 32) / 32

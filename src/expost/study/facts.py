@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from expost.data import BalancedCounts, CountedMean, GroupAnswers, Grouped, Noisy, NoisyMean, NoisySearched, NoisyUntil
+from expost.data import BalancedCounts, Grouped, Noisy, NoisySearched, NoisyUntil
 from expost.frame import number_text
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
+from expost.questions import Mean, NoisyStatistics
 from expost.study.kinds import keys
-from expost.study.kinds.groups import group_columns, group_keys
+from expost.study.kinds.groups import group_columns, group_keys, is_grouped
 from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind
 from expost.study.kinds.lost import known_loss
+from expost.study.kinds.numbers import has_noisy_count
 from expost.study.model import Privacy, Question
 
 
@@ -25,7 +27,7 @@ def how_made(
         "for each": _groups(asked) if "by" in asked.question.values else "",
         "rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
         "bounds": _bounds(asked),
-        f"of each {privacy.whose}": _share(privacy, kind, isinstance(mechanism, GroupAnswers)) + _nobody(asked),
+        f"of each {privacy.whose}": _share(privacy, kind, is_grouped(mechanism)) + _nobody(asked),
         "empty values": _missing(asked, kind),
         "noise": _noise(kind, mechanism),
         "± covers": kind.covers * ("±" in answer.text),
@@ -103,11 +105,10 @@ def _no_bar(asked: Asked, kind: QuestionKind, mechanism: Mechanism, answer: Answ
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
     if isinstance(mechanism, Grouped):
         return _noise(kind, mechanism.mechanisms[0])
-    if isinstance(mechanism, GroupAnswers) and mechanism.question.aggregates:
-        return "Laplace, on the numbers of every group"
-    if isinstance(mechanism, NoisyMean | CountedMean):
-        counted = mechanism.question.count_sensitivity.l1
-        return "Laplace, on the sum" + (" and on the number of values" if counted else "")
+    if isinstance(mechanism, NoisyStatistics) and mechanism.question.added and is_grouped(mechanism):
+        return f"{mechanism.noise.capitalize()}, on the numbers of every group"
+    if isinstance(mechanism, NoisyStatistics) and isinstance(mechanism.question.statistics[0], Mean):
+        return "Laplace, on the sum" + (" and on the number of values" if has_noisy_count(mechanism) else "")
     if isinstance(mechanism, Noisy):
         return _added(mechanism)
     if isinstance(mechanism, NoisyUntil):

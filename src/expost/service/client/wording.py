@@ -15,6 +15,7 @@ from expost.data.winsorized import WinsorizedMean
 from expost.errors import ExpostError, InvalidValue
 from expost.mechanism import Mechanism
 from expost.mechanisms import Gaussian
+from expost.questions import Numbers
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Asked
 from expost.study.parse import StudyReader
@@ -98,6 +99,9 @@ def _same(given: _Given, table: PrivateTable, mechanism: Mechanism, cost: Cost) 
 def _moved(mechanism: Any, table: PrivateTable) -> Any:
     """The same mechanism on a table of the same rows."""
     moved: dict[str, Any] = {"table": table}
+    if isinstance(mechanism.question, Numbers):
+        asked = replace(mechanism.question.asked, table=table)
+        return replace(mechanism, question=Numbers(asked))
     if isinstance(mechanism.question, WinsorizedMean):
         moved["ranks"] = replace(mechanism.question.ranks, table=table)
     if isinstance(mechanism.question, Searched):

@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from expost.cost import exact
-from expost.data import Groups, PrivateQuantiles, PrivateTable, Ranks
-from expost.data.moments import Moments
+from expost.data import PrivateQuantiles, Ranks
 from expost.frame import number_text
 from expost.mechanism import WITHHELD, Mechanism
 from expost.noise.grid import Grid
+from expost.questions import Quantile, Regression, Statistics
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.groups import grouped
+from expost.study.kinds.groups import NO_BAR, grouped
 from expost.study.kinds.kind import (
     CONFIDENCE,
     Accuracy,
@@ -24,7 +24,9 @@ from expost.study.kinds.kind import (
     OfGroups,
     QuestionKind,
     known_settings,
+    statistic_of,
 )
+from expost.study.kinds.numbers import stated
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
               "values may have any size, and it takes more of them for an answer: with too few it is "
@@ -43,18 +45,14 @@ _QUARTILES = (Fraction(1, 4), Fraction(3, 4))
 
 
 def _ranked(asked: Asked) -> Mechanism:
-    return asked.made(_ranks_of(asked, asked.rows))
+    question: Ranks = asked.rows.asked(_quantile_of(asked))
+    return asked.made(question)
 
 
-def _ranks_of(asked: Asked, rows: PrivateTable | Groups) -> Any:
+def _quantile_of(asked: Asked) -> Quantile:
     grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
-    return rows.quantile(
-        asked["column"],
-        _levels(asked),
-        bounds=tuple(asked["bounds"]) if "bounds" in asked.question.values else None,
-        missing=asked.get("missing", "drop"),
-        grid=grid,
-    )
+    bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
+    return Quantile(asked["column"], _levels(asked), bounds, asked.get("missing", "drop"), grid)
 
 
 def _levels(asked: Asked) -> Any:
@@ -113,27 +111,36 @@ def _of_all(answer_of: _AnswerOf) -> Callable[[Asked, PrivateQuantiles, Any], An
 def _of_each(answer_of: _AnswerOf) -> OfGroups:
     """The answers about each group of rows."""
 
-    def answer(asked: Asked, value: Any, error: float) -> Answer:
+    def answer(asked: Asked, value: Any, error: float | None) -> Answer:
+        assert error is not None
         return TOO_FEW_VALUES if value is None else answer_of(asked, value, _ranks_text(error, _at_most(asked)))
 
-    return OfGroups(_ranks_of, answer, "ranks each", lambda asked: asked.most_values)
+    return OfGroups(_quantile_of, answer, "ranks each", lambda asked: asked.most_values)
 
 
 def _fitted(asked: Asked) -> Mechanism:
-    question = asked.rows.regression(
-        asked["features"],
-        asked["target"],
-        bounds=[tuple(asked["bounds"])] * len(asked["features"]),
-        target_bounds=tuple(asked["target_bounds"]),
-        missing=asked.get("missing", "drop"),
-    )
+    question: Statistics = asked.rows.asked(_regression_of(asked))
     return asked.made(question)
 
 
+def _regression_of(asked: Asked) -> Regression:
+    return Regression(
+        tuple(asked["features"]),
+        asked["target"],
+        tuple(asked["bounds"]),
+        tuple(asked["target_bounds"]),
+        asked.get("missing", "drop"),
+    )
+
+
 def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
-    found = dict(zip(asked["features"], value.coefficients, strict=True)) | {"constant": value.intercept}
+    return _line_of_group(asked, mechanism.answer_of(value, None), None)
+
+
+def _line_of_group(asked: Asked, fit: Any, error: float | None) -> Answer:
+    found = dict(zip(asked["features"], fit.coefficients, strict=True)) | {"constant": fit.intercept}
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
-    return Answer(text, found, None, beside="", released=value)
+    return Answer(text, found, None, beside="", released=fit)
 
 
 def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
@@ -172,12 +179,12 @@ def _rank_settings(question: Ranks, levels: dict[str, Any]) -> Iterator[dict[str
 
 
 def _regression_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    question = mechanism.question
-    if isinstance(question, Moments) and question.statistic == "regression":
-        *features, target = (value.name for value in question.values)
-        bounds, *_, target_bounds = question.bounds
-        yield known_settings(features=features, target=target, bounds=[*bounds], target_bounds=[*target_bounds],
-                     missing=question.missing)  # fmt: skip
+    """With one pair of bounds, as studies have it, if all features have the same."""
+    if isinstance(statistic := statistic_of(mechanism.question), Regression):
+        found = stated(statistic)
+        if isinstance(found["bounds"][0], list) and all(pair == found["bounds"][0] for pair in found["bounds"]):
+            found["bounds"] = found["bounds"][0]
+        yield found
 
 
 BOUNDED = tuple(map(grouped, (
@@ -208,7 +215,7 @@ BOUNDED = tuple(map(grouped, (
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
         (keys.FEATURES, keys.TARGET, keys.FEATURE_BOUNDS, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE),
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
-        accuracy=_no_bar, settings=_regression_settings,
+        accuracy=_no_bar, settings=_regression_settings, of_groups=OfGroups(_regression_of, _line_of_group, NO_BAR),
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )))  # fmt: skip

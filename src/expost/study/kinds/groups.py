@@ -8,12 +8,15 @@ from math import prod
 from typing import Any
 
 from expost.checks import requested_epsilon
-from expost.data import GroupAnswers, Grouped, Groups, PrivateTable
+from expost.data import Grouped, Groups, PrivateTable
 from expost.data.histograms import MOST_KEYS
 from expost.errors import InvalidValue
+from expost.estimate import Estimate
 from expost.frame import Frame, number_text, with_error
 from expost.mechanism import Mechanism
 from expost.mentions import printable
+from expost.questions import NoisyStatistics
+from expost.questions.published import PublishedStatistics
 from expost.study.grammar import Key
 from expost.study.kinds.kind import (
     DROWNED,
@@ -32,6 +35,12 @@ from expost.study.shown import EACH
 TYPICAL_SIZE = 1_000
 """Values of a group, where its error depends on their private number."""
 OF_TYPICAL_SIZE = f"each, if {TYPICAL_SIZE:,} values count"
+BY_SPREAD = "each, by how far its values spread"
+NO_BAR = "each, by the data"
+_NOT_BEFORE = {
+    BY_SPREAD: NoBar("it depends on how far the values of a group spread, which is private", later=True),
+    NO_BAR: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
+}
 _BY = Key("by", "columns", "ask about each group of rows: the columns, or expressions, that tell them apart")
 _BY_KEYS = Key("by_keys", "group keys", "the values of 'by' that are asked about; other rows are in no group")
 _DISCOVERED = replace(
@@ -67,7 +76,7 @@ def grouped(kind: QuestionKind) -> QuestionKind:
         return Grouped(question=groups, mechanisms=made, epsilon=requested_epsilon(asked.epsilon))
 
     def answer(asked: Asked, made: Any, value: Any) -> Answer:
-        if isinstance(made, GroupAnswers) and kind.of_groups is not None:
+        if is_grouped(made) and kind.of_groups is not None:
             expected = _expected(asked, made, kind.of_groups)
             found = _of_frame(asked, made, value, kind.of_groups)
             return _listed({label: told(asked, one, expected) for label, one in found.items()}, value)
@@ -87,7 +96,7 @@ def grouped(kind: QuestionKind) -> QuestionKind:
         return replace(one, text=f"{one.text} ({DROWNED})", drowned=True)
 
     def accuracy(asked: Asked, made: Any) -> Accuracy | NoBar:
-        if isinstance(made, GroupAnswers) and kind.of_groups is not None:
+        if is_grouped(made) and kind.of_groups is not None:
             return _expected(asked, made, kind.of_groups)
         if not isinstance(made, Grouped):
             return kind.accuracy(asked, made)
@@ -102,16 +111,29 @@ def grouped(kind: QuestionKind) -> QuestionKind:
     )  # fmt: skip
 
 
-def _expected(asked: Asked, made: GroupAnswers, how: OfGroups) -> Accuracy:
+def _expected(asked: Asked, made: NoisyStatistics, how: OfGroups) -> Accuracy | NoBar:
     """For groups of a typical size, unless even a group with all values that there may be would say nothing."""
     name, within, most = made.question.names[0], how.within(asked), asked.most_values
-    expected = Accuracy(made.error_of(name, TYPICAL_SIZE), how.about, within=within)
+    if how.about in _NOT_BEFORE:
+        return _NOT_BEFORE[how.about]
+    expected = Accuracy(_error_of(made, name, TYPICAL_SIZE), how.about, within=within)
     if how.about != OF_TYPICAL_SIZE or within is None:
         return expected
-    if most is not None and 2 * made.error_of(name, most) >= within:
+    if most is not None and 2 * _error_of(made, name, most) >= within:
         return expected
     about = f"{how.about}, which would say nothing" if expected.drowned else how.about
     return replace(expected, about=about, nominal=True)
+
+
+def _error_of(made: NoisyStatistics, name: str, values: int) -> float:
+    """The error of one group with that many values; of a quantile, in ranks."""
+    ranks = dict(made.question.ranks).get(name)
+    return float(made.expected(name, values).error if ranks is None else made.ranks_off(name, ranks))
+
+
+def is_grouped(mechanism: Any) -> bool:
+    """Whether it answers a statistic of all groups in one charge."""
+    return isinstance(mechanism, NoisyStatistics) and not mechanism.question.is_whole
 
 
 def _number_of_groups(values: Mapping[str, Any]) -> int:
@@ -157,9 +179,9 @@ def _refuse_alone(asked: Asked) -> None:
 def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
     groups = _groups(asked, asked.rows)
     name = _name_of(asked)
-    while {name, f"{name}_error"} & {*groups.names}:
+    while name in groups.names:
         name += "_"
-    question = groups.agg(total=asked.get("by_total", False), **{name: how.statistic(asked, groups)})
+    question = groups.agg(total=asked.get("by_total", False), **{name: how.statistic(asked)})
     return asked.made(question, delta=0 if groups.keys else asked.delta)
 
 
@@ -169,18 +191,35 @@ def _name_of(asked: Asked) -> str:
     return f"{asked.question.kind} of {of}"
 
 
-def _of_frame(asked: Asked, made: GroupAnswers, frame: Frame, how: OfGroups) -> dict[str, Answer]:
+def _of_frame(asked: Asked, made: NoisyStatistics, frame: Frame, how: OfGroups) -> dict[str, Answer]:
     """The answer of each group, and of all together, if that is there."""
-    name, width = made.question.names[0], len(made.question.values)
-    error = frame.names.index(name) + 1
-    cells = [(row, row[error - 1], row[error]) for row in frame.rows]
-    groups, last = (cells[:-1], cells[-1:]) if made.question.total else (cells, [])
-    labels = _labels([row[:width] for row, *_ in groups])
-    found = {label: how.answer(asked, value, error) for label, (_, value, error) in zip(labels, groups, strict=True)}
-    for _, value, error in last:
-        if value is not None:
-            found["total" if "total" not in found else "total of all"] = how.answer(asked, value, error)
-    return found
+    found, total = _of_ranks(made, frame) if made.question.ranks else _of_sums(made, frame)
+    labels = _labels([key for key, *_ in found])
+    answers = {label: how.answer(asked, value, error) for label, (_, value, error) in zip(labels, found, strict=True)}
+    if total is not None:
+        answers["total" if "total" not in answers else "total of all"] = how.answer(asked, *total)
+    return answers
+
+
+_Found = tuple[list[tuple[Any, Any, float | None]], tuple[Any, float | None] | None]
+"""The key, the value and the error of each group; and the value and error of all together."""
+
+
+def _of_ranks(made: NoisyStatistics, frame: Frame) -> _Found:
+    ((name, ranks),) = made.question.ranks
+    off = float(made.ranks_off(name, ranks))
+    return [(tuple(row[: len(made.question.values)]), row[-1], off) for row in frame.rows], None
+
+
+def _of_sums(made: NoisyStatistics, frame: Frame) -> _Found:
+    of_groups, total = PublishedStatistics(made, frame, None).by_key(made.question.names[0])
+    found = [(key, *_plain(answer)) for key, answer in of_groups]
+    return found, None if total is None else _plain(total)
+
+
+def _plain(answer: Any) -> tuple[Any, float | None]:
+    """The number and the error of an estimate; a model by itself."""
+    return (answer.value, answer.error) if isinstance(answer, Estimate) else (answer, None)
 
 
 def _labels(keys: Sequence[Any]) -> list[str]:

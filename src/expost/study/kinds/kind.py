@@ -10,7 +10,7 @@ from typing import Any
 from expost.accounting.capacities import LedgerMeters
 from expost.accounting.tariff import Charge
 from expost.cost import Cost
-from expost.data import Column, Groups, GroupStatistic, PrivateTable
+from expost.data import Column, PrivateTable
 from expost.errors import InvalidValue
 from expost.frame import Frame, number_text
 from expost.guarantee import Guarantee
@@ -18,6 +18,7 @@ from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
 from expost.mentions import printable
 from expost.question import Question as Asking
+from expost.questions import Numbers, Statistic, Statistics
 from expost.study.grammar import Key
 from expost.study.model import Question
 
@@ -197,9 +198,9 @@ class Unscaled(Unanswerable):
 class OfGroups:
     """How a kind is asked about all groups of rows in one charge."""
 
-    statistic: Callable[[Asked, Groups], GroupStatistic]
-    answer: Callable[[Asked, Any, float], Answer]
-    """From the value of one group, and its error."""
+    statistic: Callable[[Asked], Statistic]
+    answer: Callable[[Asked, Any, float | None], Answer]
+    """From the value of one group, and its error: of quantiles in ranks."""
     about: str = "each"
     """What the error is of."""
     within: Callable[[Asked], float | None] = lambda asked: None
@@ -299,6 +300,12 @@ def listed(values: Mapping[str, Any], *which: str) -> int:
 def always(asked: Asked) -> bool:
     """Whatever is asked."""
     return True
+
+
+def statistic_of(question: Any) -> Statistic | None:
+    """The one statistic that a question is about, of a table or of its groups."""
+    asked = question.asked if isinstance(question, Numbers) else question
+    return asked.statistics[0] if isinstance(asked, Statistics) and len(asked.statistics) == 1 else None
 
 
 def known_settings(**settings: Any) -> dict[str, Any]:

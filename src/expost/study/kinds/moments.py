@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import prod
 from typing import Any
 
-from expost.data import Groups, GroupStatistic, NoisyMoments, NoisySearched
-from expost.data.moments import Moments
+from expost.data import NoisySearched
 from expost.data.searched import FoundMoment
 from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
 from expost.errors import InvalidValue
@@ -17,22 +18,25 @@ from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import FoundCovariance
 from expost.mechanisms.moments.trimmed import why_no_error
+from expost.questions import Correlation, Covariance, NoisyStatistics, Statistic, Variance
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.bounded import TOO_FEW_VALUES, column_settings
-from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
+from expost.study.kinds.groups import BY_SPREAD, OF_TYPICAL_SIZE, grouped
 from expost.study.kinds.kind import (
+    Accuracy,
     Answer,
     Asked,
     NoBar,
     OfGroups,
     QuestionKind,
     always,
-    known_settings,
+    statistic_of,
 )
-from expost.study.kinds.numbers import bounds_width, of_group
+from expost.study.kinds.numbers import bounds_width, of_group, of_typical_size, stated
 from expost.study.kinds.searched import (
     FOUND_LATER,
+    NO_GROUP_BOUNDS,
     OPTIONAL_BOUNDS,
     OPTIONAL_PAIRS,
     found_answer,
@@ -51,6 +55,7 @@ _CLAMPED = (
     "leaving out rows changes"
 )
 _SUMS = "on sums of values and of their products"
+FOUND_LATER_BY_SPREAD = NoBar("it depends on how far the values spread, which is private", later=True)
 _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
 
 
@@ -60,8 +65,17 @@ def _variance(asked: Asked) -> Mechanism:
     return asked.made(question)
 
 
-def _variances(asked: Asked, groups: Groups) -> GroupStatistic:
-    return groups.variance(asked["column"], bounds=group_bounds(asked), missing=asked.get("missing", "drop"))
+def _variance_of(asked: Asked) -> Variance:
+    return Variance(asked["column"], group_bounds(asked), asked.get("missing", "drop"))
+
+
+def _pair_of(kind: type[Covariance | Correlation]) -> Callable[[Asked], Statistic]:
+    def statistic(asked: Asked) -> Statistic:
+        if "bounds" not in asked.question.values:
+            raise InvalidValue(NO_GROUP_BOUNDS)
+        return kind(tuple(asked["columns"]), [tuple(each) for each in asked["bounds"]], asked.get("missing", "drop"))
+
+    return statistic
 
 
 def _paired(asked: Asked) -> Mechanism:
@@ -85,7 +99,10 @@ def _trimmed(asked: Asked) -> Mechanism:
 
 
 def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
-    """With an error bar where the mechanism publishes one."""
+    """With an error bar where one is known."""
+    if isinstance(mechanism, NoisyStatistics):
+        found = mechanism.answer_of(value, None)
+        return replace(of_group(asked, found.value, found.error), beside=None, released=value)
     if isinstance(value, Withheld) and isinstance(mechanism, NoisyWinsorizedMean):
         return TOO_FEW_VALUES
     if isinstance(value, FoundMoment | Withheld):
@@ -100,8 +117,10 @@ def _number(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return Answer(number_text(value), value, None, released=value)
 
 
-def _bar(asked: Asked, mechanism: Any) -> NoBar:
-    if isinstance(mechanism, NoisyMoments | NoisySearched) or asked.question.kind == "correlation":
+def _bar(asked: Asked, mechanism: Any) -> Accuracy | NoBar:
+    if isinstance(mechanism, NoisyStatistics):
+        return _of_sums(asked, mechanism)
+    if isinstance(mechanism, NoisySearched) or asked.question.kind == "correlation":
         return NoBar("it is computed from several noisy sums, and how far off that puts it depends on the data")
     framed = isinstance(mechanism, TrimmedMean | NoisyWinsorizedMean)
     if framed and asked.most_values and not mechanism.knows_error(asked.most_values):
@@ -109,22 +128,26 @@ def _bar(asked: Asked, mechanism: Any) -> NoBar:
     return FOUND_LATER
 
 
-def _variance_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    question = mechanism.question
-    if isinstance(question, Moments) and question.statistic == "variance":
-        yield known_settings(column=question.values[0].name, bounds=[*question.bounds[0]], missing=question.missing)
-    yield from searched_settings(mechanism, "variance")
+def _of_sums(asked: Asked, mechanism: NoisyStatistics) -> Accuracy | NoBar:
+    """Of a correlation it depends on how far values spread, which is private."""
+    if asked.question.kind == "correlation":
+        return FOUND_LATER_BY_SPREAD
+    return of_typical_size(asked, mechanism, bounds_area(asked) / (4 if asked.question.kind == "variance" else 2))
 
 
-def _paired_settings(statistic: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
+def bounds_area(asked: Asked) -> float:
+    """The product of how wide the ranges are that two values lie in; of one value its square."""
+    if "columns" not in asked.question.values:
+        return bounds_width(asked) ** 2
+    return float(prod(high - low for low, high in asked["bounds"]))
+
+
+def _settings(kind: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
     def settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-        question = mechanism.question
-        if isinstance(question, Moments) and question.statistic == statistic:
-            bounds = [[*each] for each in question.bounds]
-            yield known_settings(
-                columns=[value.name for value in question.values], bounds=bounds, missing=question.missing
-            )
-        yield from searched_settings(mechanism, statistic)
+        statistic = statistic_of(mechanism.question)
+        if statistic is not None and statistic.kind == kind:
+            yield stated(statistic)
+        yield from searched_settings(mechanism, kind)
 
     return settings
 
@@ -145,18 +168,20 @@ MOMENTS = (*map(grouped, (
     QuestionKind(
         "variance", "The variance of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.EMPTY, keys.WHERE), _variance,
         _number, number=True, noise=_SUMS, accuracy=_bar,
-        of_groups=OfGroups(_variances, of_group, OF_TYPICAL_SIZE, lambda asked: bounds_width(asked) ** 2 / 4),
+        of_groups=OfGroups(_variance_of, of_group, OF_TYPICAL_SIZE, lambda asked: bounds_width(asked) ** 2 / 4),
         amount=always,
-        settings=_variance_settings,
+        settings=_settings("variance"),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "covariance", "The covariance of two columns.", _PAIRED, _paired, _number, number=True, noise=_SUMS,
-        accuracy=_bar, settings=_paired_settings("covariance"), example=_EXAMPLE,
+        accuracy=_bar, settings=_settings("covariance"), example=_EXAMPLE,
+        of_groups=OfGroups(_pair_of(Covariance), of_group, OF_TYPICAL_SIZE, lambda asked: bounds_area(asked) / 2),
     ),
     QuestionKind(
         "correlation", "The correlation of two columns, from -1 to 1.", _PAIRED, _paired, _number, number=True,
-        noise=_SUMS, accuracy=_bar, settings=_paired_settings("correlation"), example=_EXAMPLE,
+        noise=_SUMS, accuracy=_bar, settings=_settings("correlation"), example=_EXAMPLE,
+        of_groups=OfGroups(_pair_of(Correlation), of_group, BY_SPREAD),
     ),
     QuestionKind(
         "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",

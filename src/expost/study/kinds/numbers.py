@@ -8,22 +8,13 @@ from typing import Any
 
 from expost.checks import share_of
 from expost.cost import exact
-from expost.data import (
-    CountedMean,
-    Groups,
-    GroupStatistic,
-    Noisy,
-    NoisySearched,
-    NoisyUntil,
-    NumericQuestion,
-)
-from expost.data.questions import Count
-from expost.data.sums import Mean, Sum
+from expost.data import Noisy, NoisySearched, NoisyUntil, NumericQuestion
 from expost.errors import InvalidValue
 from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism
 from expost.mechanisms import RelativeError
 from expost.question import Question
+from expost.questions import Count, Mean, NoisyStatistics, Statistic, Sum
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
@@ -36,7 +27,7 @@ from expost.study.kinds.kind import (
     OfGroups,
     QuestionKind,
     always,
-    known_settings,
+    statistic_of,
 )
 from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answer, group_bounds, searched_settings
 
@@ -93,6 +84,20 @@ def _mean(asked: Asked) -> Mechanism:
     return asked.made(question)
 
 
+def _counted(asked: Asked) -> Count:
+    _plain(asked)
+    return Count(asked.get("count", "rows"))
+
+
+def _summed(asked: Asked) -> Sum:
+    _plain(asked)
+    return Sum(asked["column"], tuple(asked["bounds"]), **asked.given("missing"))
+
+
+def _averaged(asked: Asked) -> Mean:
+    return Mean(asked["column"], group_bounds(asked), **asked.given("missing"))
+
+
 def _plain(asked: Asked) -> None:
     """What can be asked about groups."""
     if asked.get("noise", "laplace") != "laplace":
@@ -101,29 +106,16 @@ def _plain(asked: Asked) -> None:
         raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
 
 
-def _counts(asked: Asked, groups: Groups) -> GroupStatistic:
-    _plain(asked)
-    return groups.count(of=asked.get("count", "rows"))
-
-
-def _sums(asked: Asked, groups: Groups) -> GroupStatistic:
-    _plain(asked)
-    return groups.sum(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
-
-
-def _means(asked: Asked, groups: Groups) -> GroupStatistic:
-    return groups.mean(asked["column"], bounds=group_bounds(asked), **asked.given("missing"))
-
-
 def bounds_width(asked: Asked) -> float:
     """How wide the range is that a mean lies in."""
     low, high = group_bounds(asked)
     return high - low
 
 
-def of_group(asked: Asked, value: Any, error: float) -> Answer:
+def of_group(asked: Asked, value: Any, error: float | None) -> Answer:
     """A number of a group."""
-    return Answer(with_error(value, error), value, error, beside="", released=value)
+    text = number_text(value) if error is None else with_error(value, error)
+    return Answer(text, value, error, beside="", released=value)
 
 
 def _number(asked: Asked, mechanism: Noisy[Any] | NoisyUntil, value: Any) -> Answer:
@@ -145,12 +137,12 @@ def _near_enough(asked: Asked, mechanism: NoisyUntil, found: Any) -> Answer:
     return Answer(text, value, error, released=value)
 
 
-def _average(asked: Asked, mechanism: CountedMean | NoisySearched, value: Any) -> Answer:
+def _average(asked: Asked, mechanism: NoisyStatistics | NoisySearched, value: Any) -> Answer:
     if isinstance(mechanism, NoisySearched):
         return found_answer(value)
-    error, about = mechanism.error_bound(CONFIDENCE, output=value), f", of about {number_text(value[1])} values"
-    text = with_error(value[0], error) + (about if mechanism.question.count_sensitivity.l1 else "")
-    return Answer(text, value[0], error, released=value)
+    found = mechanism.answer_of(value, None)
+    about = f", of about {number_text(found.how.values)} values" if has_noisy_count(mechanism) else ""
+    return Answer(with_error(found.value, found.error) + about, found.value, found.error, released=value)
 
 
 def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
@@ -160,16 +152,24 @@ def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)), within=within)
 
 
-def _average_accuracy(asked: Asked, mechanism: CountedMean | NoisySearched) -> Accuracy | NoBar:
-    """If as many values count as there are units, or a thousand where their number is private."""
+def _average_accuracy(asked: Asked, mechanism: NoisyStatistics | NoisySearched) -> Accuracy | NoBar:
     if isinstance(mechanism, NoisySearched):
         return FOUND_LATER
-    values, (low, high) = asked.size or 1_000, asked["bounds"]
-    nominal = values != asked.most_values
-    if not mechanism.question.count_sensitivity.l1:
-        return Accuracy(mechanism.error_bound(CONFIDENCE, n=values), within=high - low, nominal=nominal)
-    error = mechanism.error_bound(CONFIDENCE, output=(high, values))  # the farther from the middle, the larger
-    return Accuracy(error, f"if {values:,} values count", within=high - low, nominal=nominal)
+    return of_typical_size(asked, mechanism, bounds_width(asked))
+
+
+def of_typical_size(asked: Asked, mechanism: NoisyStatistics, within: float) -> Accuracy:
+    """If as many values count as there are units, or a thousand where their number is private."""
+    values = asked.size or 1_000
+    error = mechanism.expected(mechanism.question.names[0], values).error
+    about = f"if {values:,} values count" if has_noisy_count(mechanism) else ""
+    return Accuracy(error, about, within=within, nominal=values != asked.most_values)
+
+
+def has_noisy_count(mechanism: NoisyStatistics) -> bool:
+    """Whether the number of values has noise: it is the last number of a mean, and the first of other moments."""
+    ((first, *_, last),) = mechanism.laws.values()
+    return first is not None and last is not None
 
 
 def _sum_range(asked: Asked) -> float | None:
@@ -186,19 +186,25 @@ def _from_zero(asked: Asked) -> bool:
 
 
 def _count_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism.question, Count):
-        yield {"count": mechanism.question.of, **_share_wanted(mechanism)}
+    statistic = statistic_of(mechanism.question)
+    if isinstance(statistic, Count):
+        yield {"count": statistic.of, **_share_wanted(mechanism)}
 
 
 def _sum_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism.question, Sum):
-        yield _clipped(mechanism.question) | _share_wanted(mechanism)
+    if isinstance(statistic := statistic_of(mechanism.question), Sum):
+        yield {**stated(statistic), **_share_wanted(mechanism)}
 
 
 def _mean_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism.question, Mean):
-        yield _clipped(mechanism.question)
+    if isinstance(statistic := statistic_of(mechanism.question), Mean):
+        yield stated(statistic)
     yield from searched_settings(mechanism, "mean")
+
+
+def stated(statistic: Statistic) -> dict[str, Any]:
+    """The settings of a statistic as a study states them."""
+    return {name: value for name, value in statistic.settings().items() if (name, value) != ("missing", "drop")}
 
 
 def _share_wanted(mechanism: Any) -> dict[str, Any]:
@@ -208,28 +214,23 @@ def _share_wanted(mechanism: Any) -> dict[str, Any]:
     return {"accuracy": f"{float(100 * exact(mechanism.noise.until.within, 'within')):g} %"}
 
 
-def _clipped(question: Sum | Mean) -> dict[str, Any]:
-    value = question.value
-    return known_settings(column=value.expression.name, bounds=[*value.bounds], missing=value.missing)
-
-
 TOTALS = tuple(map(grouped, (
     QuestionKind(
         "count", "How many rows, or units, there are.", (keys.WHERE, keys.COUNTED, keys.NOISE, keys.ACCURACY), _count,
-        _number, accuracy=_accuracy, number=True, from_zero=True, amount=always, of_groups=OfGroups(_counts, of_group),
+        _number, accuracy=_accuracy, number=True, from_zero=True, amount=always, of_groups=OfGroups(_counted, of_group),
         settings=_count_settings,
         example='where = "visits > 0"',
     ),
     QuestionKind(
         "sum", "The sum of a column.",
         (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE, keys.NOISE, keys.ACCURACY), _sum, _number, accuracy=_accuracy,
-        number=True, from_zero=True, amount=_from_zero, of_groups=OfGroups(_sums, of_group), settings=_sum_settings,
+        number=True, from_zero=True, amount=_from_zero, of_groups=OfGroups(_summed, of_group), settings=_sum_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
         accuracy=_average_accuracy, number=True, amount=_from_zero,
-        of_groups=OfGroups(_means, of_group, OF_TYPICAL_SIZE, bounds_width),
+        of_groups=OfGroups(_averaged, of_group, OF_TYPICAL_SIZE, bounds_width),
         settings=_mean_settings,
         example='column = "cost"\nbounds = [0, 1000]',
     ),

@@ -59,9 +59,12 @@ def searched_settings(mechanism: Any, statistic: str) -> Iterator[dict[str, Any]
         yield of | known_settings(missing=question.missing)
 
 
+NO_GROUP_BOUNDS = "groups are asked all at once, within bounds: state 'bounds', or leave 'by' out"
+
+
 def group_bounds(asked: Asked) -> tuple[float, float]:
     """The bounds of a question that is asked about all groups at once."""
     if "bounds" not in asked.question.values:
-        raise InvalidValue("groups are asked all at once, within bounds: state 'bounds', or leave 'by' out")
+        raise InvalidValue(NO_GROUP_BOUNDS)
     low, high = asked["bounds"]
     return low, high

@@ -1,0 +1,89 @@
+"""Quantiles, chosen by rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from expost.cost import Number
+from expost.data.expression import NUMBER_KINDS
+from expost.data.quantiles import Ranks
+from expost.questions.statistic import Column, Statistic
+
+if TYPE_CHECKING:
+    from expost.data.table import PrivateTable
+
+
+@dataclass(frozen=True)
+class Quantile(Statistic["Ranks"]):
+    """A quantile of a column or an expression, or several (a list of them, chosen jointly).
+
+    Parameters
+    ----------
+    column
+        A column, or an expression.
+    quantile
+        Which one, from 0 to 1; or a list in ascending order.
+    bounds
+        The lowest and the highest answer; values are moved there. Without bounds, values may have any size: whole
+        numbers are clamped to ±2^60, and others are rounded to 24 significant bits.
+    missing
+        What NULL and NaN count as; with ``"drop"`` they do not count.
+    grid
+        What values are rounded to: by default 1 for whole numbers, and otherwise about a millionth of the width of the
+        bounds.
+    interval
+        Whether the same ε also gives two values that the true quantile lies between, with 95 % confidence; the value
+        itself is then off by about three times as many ranks.
+
+    Proof: thm-table-quantiles
+    """
+
+    kind: ClassVar[str] = "quantile"
+
+    column: Column
+    quantile: Any
+    bounds: tuple[Number, Number] | None = None
+    missing: Number | str = "drop"
+    grid: Number | None = None
+    interval: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.quantile, list):
+            object.__setattr__(self, "quantile", tuple(self.quantile))
+
+    def read(self, table: PrivateTable) -> Any:
+        """The quantiles of the table, as a question."""
+        value = table.expression(self.column, NUMBER_KINDS, "a quantile")
+        return Ranks.of(table, value, self.quantile, self.bounds, self.missing, self.grid, self.interval)
+
+    def question(self, table: PrivateTable) -> Ranks:
+        """The same."""
+        found: Ranks = self.read(table)
+        return found
+
+
+@dataclass(frozen=True)
+class Median(Statistic["Ranks"]):
+    """The median of a column or an expression, as :class:`Quantile`.
+
+    Proof: thm-table-quantiles
+    """
+
+    kind: ClassVar[str] = "median"
+
+    column: Column
+    bounds: tuple[Number, Number] | None = None
+    missing: Number | str = "drop"
+    grid: Number | None = None
+    interval: bool = False
+
+    def read(self, table: PrivateTable) -> Any:
+        """The median of the table, as a question."""
+        return Quantile(self.column, Fraction(1, 2), self.bounds, self.missing, self.grid, self.interval).read(table)
+
+    def question(self, table: PrivateTable) -> Ranks:
+        """The same."""
+        found: Ranks = self.read(table)
+        return found

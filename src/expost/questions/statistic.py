@@ -1,0 +1,224 @@
+"""What a statistic is: whole numbers that engines add up, how far one unit moves them, and what is made of them.
+
+A statistic is defined once, for tables and for groups of their rows, on every engine. To write a new one: a class of
+its settings (:class:`Statistic`), and a class of what they mean for a table (:class:`Reading`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
+from math import floor
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from expost.data import sensitivity
+from expost.data.expression import Expression
+from expost.data.sensitivity import Sensitivity
+from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
+from expost.questions.noised import Noised
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from expost.data.table import PrivateTable
+
+    AQuestion = TypeVar("AQuestion", default=Any)
+else:
+    from typing import TypeVar
+
+    AQuestion = TypeVar("AQuestion")  # what it is of a table, as a question
+
+Column = str | Expression
+Total = Callable[[str], str]
+"""The exact sum of a column, in the SQL of an engine."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far one unit moves numbers that are added up over the rows that count: of a table, or of all its groups.
+
+    Parameters
+    ----------
+    rows, groups
+        The most rows of a unit that count, and the most groups that they are in.
+    cells
+        The number of groups: 1 for a whole table; of discovered groups more than a unit and its substitute can be in.
+    fewest
+        The fewest rows that a unit can have.
+    neighbours
+        The relation.
+    """
+
+    rows: int
+    groups: int
+    cells: int
+    fewest: int
+    neighbours: Neighbours
+
+    def sums(self, low: int, high: int, *, dropped: bool) -> Sensitivity:
+        """Of sums of values between ``low`` and ``high``; ``dropped`` if a unit's rows may have none.
+
+        Proof: lem-sum, lem-grouped-sums
+        """
+        if self.cells == 1:
+            ends = sensitivity.of_sum(self._fewest(dropped), self.rows, low, high)
+            return sensitivity.of_number(*ends, self.neighbours)
+        far = self._sides * self.rows * max(abs(low), abs(high))
+        return Sensitivity(far, far * far, far)
+
+    def counts(self, *, dropped: bool) -> Sensitivity:
+        """Of numbers of rows.
+
+        Proof: lem-histogram
+        """
+        return sensitivity.of_rows(self._fewest(dropped), self.rows, self.cells, self.neighbours)
+
+    @property
+    def units(self) -> Sensitivity:
+        """Of numbers of units.
+
+        Proof: lem-histogram
+        """
+        return sensitivity.of_units(self.fewest, self.groups, self.cells, self.neighbours)
+
+    def products(self, values: int, steps: int, *, dropped: bool) -> Sensitivity:
+        """Of the number of rows, the sums of values, and those of their products, all together.
+
+        All are in units of 1/steps², of values from −1 to 1.
+
+        Proof: thm-table-moments, lem-grouped-products
+        """
+        numbers, whole = (values + 1) * (values + 2) // 2, steps**2
+        if self.one_row_each(dropped=dropped):
+            far = floor(Fraction(values * (values + 2) ** 2, 2 * (values + 1)) * whole)
+            return Sensitivity(far, 2 * numbers * whole**2, 2 * whole)
+        alone = self.cells == 1
+        far = (1 if alone else self._sides) * self.rows * numbers * whole
+        return Sensitivity(far, self._sides * numbers * (self.rows * whole) ** 2, self._sides * self.rows * whole)
+
+    def one_row_each(self, *, dropped: bool) -> bool:
+        """Whether every unit has exactly one row that counts, as in all neighbours: so that their number is public."""
+        return (self.cells, self.rows, self.neighbours) == (1, 1, "substitute") and self._fewest(dropped) == 1
+
+    def _fewest(self, dropped: bool) -> int:
+        return 0 if dropped else self.fewest
+
+    @property
+    def _sides(self) -> int:
+        return 1 if self.neighbours == "add-remove" else 2
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Whole numbers that the engine adds up over the rows that count; they have noise of one scale.
+
+    Parameters
+    ----------
+    sql
+        What is added up.
+    moved
+        How far one unit moves them: all together, and in all groups.
+    share
+        Their share of what the statistic may cost.
+    times
+        What each is multiplied by.
+    public
+        How many of them, the first ones, are the same on all neighbours, and have no noise.
+    """
+
+    sql: tuple[str, ...]
+    moved: Sensitivity
+    share: Fraction = Fraction(1)
+    times: tuple[int, ...] = ()
+    public: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", self.times or (1,) * len(self.sql))
+
+
+class Reading(ABC):
+    """A statistic of a certain table: its columns are parsed, its settings checked."""
+
+    values: tuple[Expression, ...] = ()
+    """What it is computed from."""
+    dropped: bool = False
+    """Whether rows without a value do not count."""
+    step: Fraction | None = None
+    """Of a statistic that is one noisy number: what one unit of that number is. None if more is computed."""
+    adds_up: bool = True
+    """Whether the numbers of all groups together are the sums of theirs."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What is asked, with the rules for values."""
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What is asked, in a few words."""
+
+    def cells(self, values: Sequence[str]) -> list[str]:
+        """What a row adds, in SQL: whole numbers made of these values, NULL where they do not count."""
+        return []
+
+    @abstractmethod
+    def sums(self, cells: Sequence[str], reach: Reach, total: Total, *, missing: bool) -> tuple[Sums, ...]:
+        """What is added up; ``missing`` if cells may be NULL."""
+
+    @abstractmethod
+    def answer(self, noised: Noised) -> Any:
+        """What is made of the noisy numbers: an estimate, or a model."""
+
+    def of_size(self, values: int) -> tuple[int, ...]:
+        """Numbers of that many rows, as far as the error depends on them: where it is largest."""
+        return (0,)
+
+    def present(self, number: int) -> float:
+        """The noisy number of a statistic that is one, as people read it."""
+        return int(number)
+
+
+class Statistic(ABC, Generic[AQuestion]):
+    """A statistic of rows: a frozen record of settings, without an ε and without data.
+
+    Its fields are the keys of a study, of the service's JSON, and the parameters of the table's method of that name.
+    """
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def read(self, table: PrivateTable) -> Any:
+        """What it is of a table: a :class:`Reading`, or quantiles, which are chosen and not added up.
+
+        Raises ``InvalidValue`` for columns and settings that do not fit.
+        """
+
+    def question(self, table: PrivateTable) -> AQuestion:
+        """The question to a table."""
+        from expost.questions.statistics import Statistics
+
+        return Statistics.whole(table, self)  # type: ignore[return-value]  # which it is, it.read says
+
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that are not the usual ones, as a study states them."""
+        own = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # type: ignore[arg-type]
+        return {name: _plain(value) for name, value, usual in own if usual is MISSING or value != usual}
+
+
+def listed(values: object, what: str) -> tuple[Column, ...]:
+    """Names of columns, as a tuple. A single text would be read letter by letter, so it is refused."""
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
+        raise InvalidValue(f"{what} are a list of columns or expressions, such as ['age', 'cost']; got {values!r}")
+    return tuple(values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, Expression):
+        return value.name
+    return float(value) if isinstance(value, Fraction) else value
