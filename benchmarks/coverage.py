@@ -42,7 +42,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.data import CountedMean
 from expost.mechanism import Withheld
 from report import ROOT, Row, at_most, report, table
 
@@ -282,10 +281,16 @@ def table_mean(data: Data, bounds: Bounds, epsilon: float) -> Trial:
     question: Any = remembered(data).mean("v", bounds=bounds)
     if bounds is None:
         return found_mean(question.mechanism(epsilon=epsilon), data)
-    noisy = CountedMean(question=question, epsilon=epsilon)
-    slack = float(question.value.grid.step)
+    noisy = question.mechanism(epsilon=epsilon)
+    slack = float(question.alone.value.grid.step)
     truth = float(np.clip(data, *bounds).mean())
-    return of_table(question, noisy, truth, lambda found: noisy.error_bound("0.95", output=found), slack)
+
+    def trial() -> bool | None:
+        found = noisy.answer_of(noisy.sample(None, NOISE), None)
+        return bool(abs(found - truth) <= found.error + slack)
+
+    noisy.check(None)
+    return trial
 
 
 def found_mean(noisy: Any, data: Data) -> Trial:

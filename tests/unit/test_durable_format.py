@@ -22,7 +22,7 @@ import expost.data
 from exports import exported
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
-from expost.data import Noisy, NoisyMean, NoisyUntil
+from expost.data import Noisy, NoisyUntil
 from expost.data.searched import FoundMoment
 from expost.data.unit import ROW
 from expost.fingerprint import identify
@@ -302,7 +302,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         table.count().mechanism(epsilon=1),
         rich.count(of="units").mechanism(epsilon=1, delta=TINY, noise="gaussian"),
         rich.sum("half", bounds=(0, 10)).mechanism(epsilon=1),
-        NoisyMean(question=rich.mean("half", bounds=(0, 10)), epsilon=1),
+        rich.ratio("half", "cost", bounds=[(0, 10), (0, 20)]).mechanism(epsilon=1),
         NoisyUntil(question=rich.count(), noise=reduced),
         rich.lost("half", bounds=(0, 10)).mechanism(epsilon=1),
         rich.mean("half", bounds=(0, 10)).mechanism(epsilon=1),

@@ -279,13 +279,13 @@ class PrivateTable(PrivateData, ShownTable):
 
     # ---- questions
 
-    def count(self, *, of: Of = "rows") -> Numbers:
+    def count(self, *, of: Of = "rows") -> Numbers[int]:
         """The number of rows, or of units."""
         return self.asked(Count(of))
 
     def sum(
         self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
-    ) -> Numbers:
+    ) -> Numbers[float]:
         """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``grid``.
 
         NULL and NaN count as ``missing``; with ``"drop"`` they do not count. ``grid`` is the distance between the

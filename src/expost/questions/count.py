@@ -21,7 +21,7 @@ Of = Literal["rows", "units"]
 
 
 @dataclass(frozen=True)
-class Count(Statistic["Numbers"]):
+class Count(Statistic["Numbers[int]"]):
     """The number of rows, or of units. At most ``unit.rows`` rows of each unit count.
 
     Parameters

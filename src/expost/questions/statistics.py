@@ -32,7 +32,7 @@ from expost.errors import InvalidValue
 from expost.estimate import USUAL
 from expost.frame import Frame
 from expost.guarantee import Guarantee
-from expost.mechanism import Mechanism, Withheld
+from expost.mechanism import Mechanism, Out, Withheld
 from expost.mechanisms import Gaussian, Laplace
 from expost.mechanisms.additive import Additive
 from expost.mechanisms.numbers import Shape, root_above
@@ -86,7 +86,7 @@ class Statistics(Planned, Question[Any]):
     total: bool = False
 
     @classmethod
-    def whole(cls, table: PrivateTable, statistic: Statistic) -> Statistics | Numbers:
+    def whole(cls, table: PrivateTable, statistic: Statistic) -> Statistics | Numbers[Any]:
         """One statistic of the whole table."""
         read = statistic.read(table)
         asked = cls(table, (), _WHOLE, (read.what,), (statistic,))
@@ -514,7 +514,7 @@ class NoisyStatistics(TableMechanism[Frame]):
 
 
 @dataclass(frozen=True, repr=False)
-class Numbers(NumericQuestion[Any]):
+class Numbers(NumericQuestion[Out]):
     """A count or a sum, of the whole table or of each group, whose accuracy is known before it is asked.
 
     Parameters
@@ -581,7 +581,7 @@ class Numbers(NumericQuestion[Any]):
         numbers = [found.get(key, [0])[0] for key in self.asked.keys]
         return numbers[0] if self.asked.is_whole else np.array(numbers, np.int64)
 
-    def present(self, numbers: Any) -> Any:
+    def present(self, numbers: Any) -> Any:  # Out
         """The noisy number as people read it; or {key: number}."""
         if self.asked.is_whole:
             return self._read.present(int(numbers))

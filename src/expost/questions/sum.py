@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sum(Statistic["Numbers"]):
+class Sum(Statistic["Numbers[float]"]):
     """The sum of a column or an expression, its values clamped to ``bounds``.
 
     Parameters

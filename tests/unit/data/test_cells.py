@@ -1,10 +1,12 @@
 """Chosen cells of a histogram, and how far off a mean may be."""
 
+from typing import Any
+
 import duckdb
 import pytest
 
-from expost import InvalidValue, SeededNoise, Unit, read
-from expost.data import Mean, NoisyMean
+from expost import Guarantee, InvalidValue, SeededNoise, Unit, read
+from expost.questions import NoisyStatistics, Statistics
 
 
 @pytest.fixture
@@ -36,15 +38,16 @@ def test_means_lie_within_their_error_bound(
     database: duckdb.DuckDBPyConnection, neighbours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = read(database, table="t", unit="row", neighbours=neighbours)
-    mean = NoisyMean(question=table.mean("x", bounds=(0, 20), missing=0), epsilon=0.5)
+    mean = table.mean("x", bounds=(0, 20), missing=0).mechanism(epsilon=0.5)
     read_once(monkeypatch, mean.question)
-    bound = mean.error_bound("0.95", n=1000)
+    (name,) = mean.question.names
+    bound = mean.expected(name, 1000).error
     noise = SeededNoise(4)
-    missed = sum(abs(mean.sample(None, noise) - 4.5) > bound for _ in range(200))
+    missed = sum(abs(drawn(mean, noise) - 4.5) > bound for _ in range(200))
     assert missed <= 20
-    narrow = sum(abs(mean.sample(None, noise) - 4.5) > bound / 10 for _ in range(200))
+    narrow = sum(abs(drawn(mean, noise) - 4.5) > bound / 10 for _ in range(200))
     assert narrow > 50  # a tenth of it would not be a bound
-    assert mean.error_bound("0.95", n=0) == 20
+    assert mean.expected(name, 0).error == 20
 
 
 @pytest.mark.parametrize("size", [3, 40, 1000])
@@ -57,16 +60,20 @@ def test_a_counted_mean_has_an_error_bar_of_its_own(size: int, monkeypatch: pyte
     read_once(monkeypatch, mechanism.question)
     truth = sum(40.0 + i % 50 for i in range(size)) / size
     noise = SeededNoise(5)
-    found = [mechanism.sample(None, noise) for _ in range(200)]
-    off = [(abs(mean - truth), mechanism.error_bound("0.95", output=(mean, n))) for mean, n in found]
+    found = [drawn(mechanism, noise) for _ in range(200)]
+    off = [(abs(mean - truth), mean.error) for mean in found]
     assert sum(far > bound + 1e-6 for far, bound in off) <= 10
     assert all(bound <= 100 for _, bound in off)
     assert sum(far > bound / 5 for far, bound in off) > 20
-    assert mechanism.guarantee == NoisyMean(question=mechanism.question, epsilon="0.5").guarantee
-    assert "± " in mechanism.describe(found[0])
+    assert mechanism.guarantee == Guarantee.uniform("0.5", neighbours="add-remove").of_unit("row")
+    assert "± " in mechanism.describe(mechanism.sample(None, noise))
 
 
-def read_once(monkeypatch: pytest.MonkeyPatch, question: Mean) -> None:
+def drawn(mechanism: NoisyStatistics, noise: SeededNoise) -> Any:
+    return mechanism.answer_of(mechanism.sample(None, noise), None)
+
+
+def read_once(monkeypatch: pytest.MonkeyPatch, question: Statistics) -> None:
     """The rows are the same at every draw: only noise is new."""
     exact = question.exact()
-    monkeypatch.setattr(Mean, "exact", lambda self: exact)
+    monkeypatch.setattr(Statistics, "exact", lambda self: exact)

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 import expost as xp
-from expost.data import NoisyMean
 from expost.data.answers import Reached
 from expost.data.lost import LostShare, LostShares
 from expost.estimate import Estimate
@@ -186,8 +185,6 @@ def test_a_mean_of_a_table_has_an_error(tables: dict[str, xp.PrivateTable], data
         assert high - low > 2 * release.error
         assert low < data["x"].clip(0, 100).mean() < high
         assert abs(release.value.how.values - 4000) < 50
-    unknown = run(NoisyMean(question=tables["people"].mean("x", bounds=(0, 100)), epsilon=1)).value
-    assert unknown.error is None
 
 
 def test_groups_and_histograms_show_their_values(tables: dict[str, xp.PrivateTable]) -> None:
@@ -235,7 +232,8 @@ def test_a_total_is_the_sum_of_its_groups(tables: dict[str, xp.PrivateTable]) ->
     assert list(counts) == CITIES
     wide = tables["people"].by("p", keys=range(400))
     many = run(wide.agg(total=True, n=wide.count()).mechanism(epsilon=1))
-    assert many.value.all_together.error == many.output["n_error"][-1]
+    each = many.value[0].error
+    assert 2 * each < many.value.all_together.error < 400 * each
 
 
 def test_what_small_groups_withhold_is_withheld(tables: dict[str, xp.PrivateTable]) -> None:
@@ -296,11 +294,10 @@ def test_intervals_cover_as_often_as_they_say(confidence: float, monkeypatch: py
     cells = table.histogram("c", keys=CITIES, other=None).mechanism(epsilon="0.2")
     mean = table.mean("x", bounds=(0, 40), missing=0).mechanism(epsilon=1)
     by_group = groups.agg(n=groups.count(), s=groups.sum("x", bounds=(0, 40))).mechanism(epsilon=1)
-    for each in (cells, mean):
-        found = each.question.exact()
-        monkeypatch.setattr(type(each.question), "exact", lambda self, found=found: found)
-    rows = table.engine.fetch(by_group.question.measured(by_group._all_measures))
-    monkeypatch.setattr(type(table.engine), "fetch", lambda self, query: rows)
+    found = cells.question.exact()
+    monkeypatch.setattr(type(cells.question), "exact", lambda self: found)
+    fetched = {made.question.plan: table.engine.fetch(made.question.plan) for made in (mean, by_group)}
+    monkeypatch.setattr(type(table.engine), "fetch", lambda self, query: fetched[query])
     slack = 4 * (confidence * (1 - confidence) / runs) ** 0.5
     cases: list[tuple[Any, dict[Any, float]]] = [
         (cells, {"a": 60, "b": 20}),

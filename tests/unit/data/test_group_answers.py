@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 import expost as xp
-from expost.data.aggregates import reach
+from added import added
 from expost.data.discovery import leak
 from expost.errors import InvalidValue
 from expost.frame import Frame
+from expost.mechanisms.numbers import shape_of
+from expost.questions.noised import Noised
 
 ROWS = [("a", 1, 3, 1.0), ("a", 2, -2, None), ("b", 1, 9, -7.5), (None, 2, 0, 0.5), ("b", 2, 1, 9.0)]
 UNITS = [unit for size in (1, 2, 3) for unit in combinations_with_replacement(ROWS, size)]
@@ -36,7 +38,10 @@ def asked(table: xp.PrivateTable, keys: Any) -> Any:
             sums=groups.sum("n", bounds=(-2, 3)),
             mean=groups.mean("x", bounds=(-2, 2), grid=1),
             spread=groups.variance("x", bounds=(-1, 1)),
-        ).mechanism(epsilon=5)
+            both=groups.covariance("n", "x", bounds=[(-2, 3), (-1, 1)]),
+            line=groups.regression(["n"], "x", bounds=[(-2, 3)], target_bounds=(-1, 1), missing=1),
+            share=groups.ratio("n", "x", bounds=[(-2, 3), (0, 2)]),
+        ).mechanism(epsilon=8)
         if keys is not None
         else groups.agg().mechanism(epsilon=1, delta="1e-6")
     )
@@ -44,20 +49,7 @@ def asked(table: xp.PrivateTable, keys: Any) -> Any:
 
 def numbers(mechanism: Any) -> dict[str, np.ndarray[Any, Any]]:
     """The exact numbers of every statistic, in all groups together."""
-    question, found = mechanism.question, {}
-    rows = {
-        question.key_of(row): row[1:] for row in question.table.engine.fetch(question.measured(mechanism._all_measures))
-    }
-    start = 0
-    for name, measures in mechanism._measures.items():
-        for measure in measures:
-            column = [int(rows[key][start] or 0) * measure.times if key in rows else 0 for key in question.keys]
-            found[f"{name}{start}"] = np.array(column, object)
-            start += 1
-    joint = [value for name, value in found.items() if name.startswith("spread")]
-    return {name: value for name, value in found.items() if not name.startswith("spread")} | {
-        "spread": np.concatenate(joint)
-    }
+    return {f"{each.name}{place}": each.noisy for place, each in enumerate(added(mechanism.question))}
 
 
 @pytest.mark.parametrize("keys", KEYS)
@@ -85,15 +77,17 @@ def test_no_neighbour_is_further_than_the_noise_is_for(unit: Any, keys: str) -> 
     found = [exact(own) for own in UNITS if unit != "row" or len(own) == 1]
     for relation, pairs in (("add-remove", [(alone, one) for one in found]),
                             ("substitute", [(a, b) for a in found for b in found])):  # fmt: skip
-        stated: dict[str, int] = {}
-        for name, measures in both[relation]._measures.items():
-            for measure in measures:
-                stated["spread" if name == "spread" else f"{name}{len(stated)}"] = int(measure.noise.sensitivity)
+        stated = {f"{each.name}{place}": each.sums.moved for place, each in enumerate(added(both[relation].question))}
+        noises = [noise for several in both[relation].noises.values() for noise in several]
+        assert [int(noise.sensitivity) for noise in noises] == [moved.l1 for moved in stated.values()]
         for name, most in stated.items():
-            moved = max(int(np.abs(a[name] - b[name]).sum()) for a, b in pairs)
-            assert moved <= most, f"{name} under {relation}"
-            if name != "spread":
-                assert moved == most or name.startswith("mean") or keys != "all", f"{name} under {relation} is too wide"
+            apart = [a[name] - b[name] for a, b in pairs]
+            moved = max(int(np.abs(each).sum()) for each in apart)
+            assert moved <= most.l1, f"{name} under {relation}"
+            assert max(int((each * each).sum()) for each in apart) <= most.l2_squared, f"{name} under {relation}"
+            assert max(int(np.abs(each).max()) for each in apart) <= most.each, f"{name} under {relation}"
+            if name in ("rows0", "units1", "sums2") and keys == "all":
+                assert moved == most.l1, f"{name} under {relation} is too wide"
 
 
 def test_discovered_keys_and_their_threshold() -> None:
@@ -103,12 +97,12 @@ def test_discovered_keys_and_their_threshold() -> None:
         groups = table.by("city", "x > 1")
         mechanism = groups.agg(mean=groups.mean("x", bounds=(0, 10))).mechanism(epsilon=2, delta="1e-6")
         assert mechanism.guarantee.worst_case == xp.Cost(2, delta="1e-6")
-        rate = mechanism._found_noise[1]
+        rate = mechanism.found_noise[1]
         assert leak(mechanism.threshold, rate, ((1, 1),)) <= 1e-6 < leak(mechanism.threshold - 1, rate, ((1, 1),))
-        out = xp.Ledger(epsilon=9, delta=1e-3, noise=xp.SeededNoise(2)).run(mechanism).output
-        assert {row[:2] for row in out.rows} == {("a", True), ("b", True)}
-        assert all(abs(mean - 5) < 1 for mean in out["mean"])
-        assert out.names == ("city", "x > 1", "units", "units_error", "mean", "mean_error")
+        out = xp.Ledger(epsilon=9, delta=1e-3, noise=xp.SeededNoise(2)).run(mechanism)
+        assert {row[:2] for row in out.output.rows} == {("a", True), ("b", True)}
+        assert all(abs(mean - 5) < 1 for mean in out.value["mean"].values())
+        assert out.output.names == ("city", "x > 1", "units", "mean #1", "mean #2")
 
 
 @pytest.fixture(scope="module")
@@ -140,27 +134,25 @@ def test_answers_are_near_the_truth(frame: pd.DataFrame, unit: Any) -> None:
         n=("x", "size"), people=("p", "nunique"), s=("x", "sum"), m=("x", "mean"), v=("x", lambda x: x.var(ddof=0)),
         median=("x", "median"), low=("x", lambda x: x.quantile(0.25)),
     )  # fmt: skip
-    out = release.output.to_pandas()
-    for _, row in out.iloc[:-1].iterrows():
-        true = truth.loc[(row["city"], row["year"])]
+    out = release.value
+    for key, true in truth.iterrows():
         wanted = true["people"] if unit != "row" else true["n"]
-        assert abs(row["people"] - wanted) <= row["people_error"] * 3
+        assert abs(out["people"][key] - wanted) <= out["people"][key].error * 3
         for name in ("n", "s", "m", "v"):
-            assert abs(row[name] - true[name]) <= row[f"{name}_error"] * 2, name
-        assert abs(row["median"] - true["median"]) < 1
-        assert abs(row["q"][0] - true["low"]) < 1
-    last = out.iloc[-1]
-    assert last["city"] == "total"
-    assert abs(last["n"] - len(frame)) <= last["n_error"]
-    assert abs(last["m"] - frame["x"].mean()) <= last["m_error"]
-    assert pd.isna(last["people"])
-    assert pd.isna(last["median"])
+            assert abs(out[name][key] - true[name]) <= out[name][key].error * 2, name
+        assert abs(out["median"][key] - true["median"]) < 1
+        assert abs(out["q 0.25"][key] - true["low"]) < 1
+    total = out.all_together
+    assert abs(total["n"] - len(frame)) <= total["n"].error
+    assert abs(total["m"] - frame["x"].mean()) <= total["m"].error
+    assert not {"people", "median"} & {*total}
 
 
 def test_bounds_of_totals_hold_as_often_as_they_say() -> None:
     noise, groups = xp.Laplace(epsilon="0.5", sensitivity=1), 12
     sums = [abs(noise.sample(np.zeros(groups, np.int64), xp.SeededNoise(seed)).sum()) for seed in range(2000)]
-    bound = reach(noise, groups, Fraction(1, 20))
+    law = noise.noise_of(shape_of(0)).noise
+    bound = Noised((0,), (law,), groups=groups).noise.reach((1.0,), Fraction(1, 20))
     beyond = float(np.mean([total > bound for total in sums]))
     assert beyond <= 0.05
     assert bound < groups * noise.error_bound("0.95", n=groups)
@@ -197,7 +189,8 @@ def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
     assert table.by("city", keys=pa.table({"city": ["a"]})).keys == ("a",)
     groups = table.by("city", keys=["a"])
     for said, rule in (
-        ({}, "at least one"), ({"n": 5}, "'n' is a int"), ({"city": groups.count()}, "different names"),
+        ({}, "at least one"), ({"n": 5}, "'n' is a int: make it from the groups"),
+        ({"city": groups.count()}, "different names"),
         ({"m": table.where("x > 0").median("x")}, "'m' is a Ranks: make it from the groups"),
         ({"m": table.where("x > 0").by("city", keys=["a"]).median("x")}, "other groups"),
         ({"n": groups.count(), "total": groups.count()}, "total"),
@@ -205,7 +198,7 @@ def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
         with pytest.raises(InvalidValue, match=rule):
             groups.agg(**said)
     with pytest.raises(InvalidValue, match="leave delta out"):
-        groups.agg(n=groups.count()).mechanism(epsilon=1, delta="1e-6")
+        groups.agg(n=groups.count(), m=groups.median("x")).mechanism(epsilon=1, delta="1e-6")
     with pytest.raises(InvalidValue, match="at least 2e-12"):
         groups.agg(n=groups.count(), m=groups.count(of="units")).mechanism(epsilon="1e-12")
     discovered = table.by("city")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from added import added
 from duck import remembering
 from expost.cost import exact
 from expost.errors import InvalidValue
@@ -54,13 +55,7 @@ def asked(table: xp.PrivateTable, *, epsilon: Any = 6) -> Any:
 def seen(mechanism: Any) -> tuple[list[Any], list[list[int]]]:
     """The numbers of each measure in every group, and the scores of all candidates for each group's median."""
     question = mechanism.question
-    found = {
-        question.key_of(row): row[1:] for row in question.table.engine.fetch(question.measured(measures(mechanism)))
-    }
-    numbers = [
-        np.array([int(found[key][i] or 0) * each.times if key in found else 0 for key in question.keys], object)
-        for i, each in enumerate(measures(mechanism))
-    ]
+    numbers = [each.noisy for each in added(question)]
     (name, ranks), *_ = question.ranks
     counted: dict[Any, list[Any]] = {}
     for row in question.table.engine.fetch(question.ranked(name)):
@@ -73,15 +68,12 @@ def seen(mechanism: Any) -> tuple[list[Any], list[list[int]]]:
     return numbers, scores
 
 
-def measures(mechanism: Any) -> Any:
-    return mechanism._all_measures
-
-
 def loss(mechanism: Any, one: Any, other: Any) -> Fraction:
     """The largest log-ratio of what is released, of both neighbours."""
     lost = Fraction(0)
-    for measure, a, b in zip(measures(mechanism), one[0], other[0], strict=True):
-        rate = exact(measure.noise.epsilon, "ε") / exact(measure.noise.sensitivity, "sensitivity")
+    noises = [noise for several in mechanism.noises.values() for noise in several]
+    for noise, a, b in zip(noises, one[0], other[0], strict=True):
+        rate = exact(noise.epsilon, "ε") / exact(noise.sensitivity, "sensitivity")
         lost += rate * int(np.abs(a - b).sum())
     return lost
 
@@ -197,7 +189,7 @@ def test_the_threshold_of_discovered_groups_is_the_least() -> None:
     groups = table.by("city")
     for delta in (Fraction(1, 10), Fraction(1, 1000)):
         mechanism = groups.agg(n=groups.count()).mechanism(epsilon=2, delta=delta)
-        noise, rate = mechanism._found_noise
+        noise, rate = mechanism.found_noise
         assert rate == Fraction(1, 2)  # half of ε for the keys, and two groups of one unit
         step = Fraction(np.exp(-0.5))
 

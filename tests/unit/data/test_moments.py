@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
+from added import added
 from duck import database, insert
-from expost.data import CountedMean, NoisyMean, NoisyMoments, winsorized
+from expost.data import winsorized
 from expost.data.winsorized import mean_between
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS
+from expost.questions import NoisyStatistics
 from published import published
 
 REST = [("r", 1.0, -1.0), ("s", 0.0, 1.0), ("s", 1.0, 1.0)]
@@ -56,15 +58,18 @@ def test_one_unit_moves_all_sums_by_no_more_than_the_question_says(
     for rows in own:
         fill(connection, [*REST, *(("me", *row) for row in rows)])
         for question in {question.plan: question for question in questions}.values():  # once if they ask the same
-            by_plan[question.plan][rows] = question.exact()
+            ((*_, by_plan[question.plan][rows]),) = added(question)
     all_pairs: list[list[Any]] = [[((), rows) for rows in own], [(a, b) for a in own[1:] for b in own[1:]]]
     for question, pairs in zip(questions, all_pairs, strict=True):
-        found, start = by_plan[question.plan], int(question.fixed)  # a public number of rows has no noise
+        ((sums,),) = question.sums.values()
+        found, start = by_plan[question.plan], sums.public  # a public number of rows has no noise
         if start:
-            assert len({int(sums[0]) for rows, sums in found.items() if rows}) == 1
-        moved = max(Fraction(int(np.abs(found[a] - found[b])[start:].sum()), STEPS**2) for a, b in pairs)
-        assert moved <= question.sensitivity
-        assert moved >= question.sensitivity * Fraction(4, 5)  # so noise for half of it would not do
+            assert len({int(numbers[0, 0]) for rows, numbers in found.items() if rows}) == 1
+        apart = [(found[a] - found[b])[start:] for a, b in pairs]
+        moved = max(int(np.abs(each).sum()) for each in apart)
+        assert moved <= sums.moved.l1
+        assert moved >= sums.moved.l1 * Fraction(4, 5)  # so noise for half of it would not do
+        assert max(int((each * each).sum()) for each in apart) <= sums.moved.l2_squared
 
 
 def test_the_noise_is_for_what_a_unit_moves(connection: duckdb.DuckDBPyConnection) -> None:
@@ -72,7 +77,8 @@ def test_the_noise_is_for_what_a_unit_moves(connection: duckdb.DuckDBPyConnectio
         unit = xp.Unit("person", rows=rows)
         table = xp.read(connection, table="t", unit=unit, neighbours=relation, key=1)  # type: ignore[arg-type]
         mechanism = table.variance("x", bounds=(0, 2)).mechanism(epsilon=2)
-        assert mechanism._scale == Fraction(3 * rows, 2)
+        ((noise,),) = mechanism.noises.values()
+        assert 1 / noise.rate == Fraction(3 * rows, 2) * STEPS**2
         assert mechanism.guarantee.worst_case == xp.Cost(2)
 
 
@@ -138,8 +144,8 @@ def test_where_every_row_is_a_person_the_best_mechanism_reads_the_columns(visits
     line = table.regression(["x"], "y", bounds=[(0, 100)], target_bounds=(-100, 300), missing=0).mechanism(epsilon=10)
     assert ledger.run(line).value.coefficients[0] == pytest.approx(2, abs=0.2)
     for other in (table.where("x > 0"), xp.read(connection, table="t", unit="row", neighbours="add-remove")):
-        assert isinstance(other.variance("x", bounds=(0, 100), missing=0).mechanism(epsilon=1), NoisyMoments)
-    assert isinstance(table.variance("x", bounds=(0, 100)).mechanism(epsilon=1), NoisyMoments)  # rows may not count
+        assert isinstance(other.variance("x", bounds=(0, 100), missing=0).mechanism(epsilon=1), NoisyStatistics)
+    assert isinstance(table.variance("x", bounds=(0, 100)).mechanism(epsilon=1), NoisyStatistics)  # rows may not count
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
@@ -216,7 +222,8 @@ def test_the_shares_of_a_winsorized_mean_add_up(connection: duckdb.DuckDBPyConne
         assert tuple(mechanism._ends.sample(None, again)) == (found.low, found.high) == (1.0, 7.0)
         mean = winsorized.mean_between(table, mechanism.question.ranks.value, 1.0, 7.0)
         rest = 10_000 - Fraction(str(mechanism._ends.epsilon))
-        assert CountedMean(question=mean, epsilon=rest).sample(None, again)[0] == found.value
+        counted = NoisyStatistics(question=mean, epsilon=rest)
+        assert counted.answer_of(counted.sample(None, again), None) == found.value
     tiny = table.winsorized_mean("x", trim=0.2).mechanism(epsilon="1e-11")
     with pytest.raises(InvalidValue):  # before anything is charged
         xp.Ledger(epsilon=1).run(tiny)
@@ -249,7 +256,8 @@ def test_no_ends_make_the_second_question_fail(low: float, distance: float) -> N
         value = table.winsorized_mean("x", trim=0.1, missing=0).ranks.value
         mean = mean_between(table, value, low, max(low, high))
         if mean is not None:
-            assert np.isfinite(NoisyMean(question=mean, epsilon=1).sample(None, xp.SeededNoise(1)))
+            counted = NoisyStatistics(question=mean, epsilon=1)
+            assert np.isfinite(counted.answer_of(counted.sample(None, xp.SeededNoise(1)), None))
 
 
 @pytest.mark.parametrize("rows", [[], [("p", None, None)], [("p", float("nan"), float("inf"))], [("p", 1e308, -1e308)]])
@@ -265,7 +273,8 @@ def test_no_row_causes_an_error(connection: duckdb.DuckDBPyConnection, rows: Any
             table.variance("x", bounds=(0, 1), missing=missing),
             table.correlation("x", "y", bounds=[(0, 1), (5, 5)], missing=missing),
         ):
-            assert np.isfinite(question.mechanism(epsilon=1).sample(None, xp.SeededNoise(1)))
+            mechanism = question.mechanism(epsilon=1)
+            assert np.isfinite(mechanism.answer_of(mechanism.sample(None, xp.SeededNoise(1)), None))
         winsorized = table.winsorized_mean("x", trim=0.25, bounds=(0, 1), missing=missing)
         assert 0 <= winsorized.mechanism(epsilon=1).sample(None, xp.SeededNoise(1)).value <= 1
 

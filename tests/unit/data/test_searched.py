@@ -162,7 +162,7 @@ def test_few_values_are_withheld_for_the_price_of_the_search(connection: Any) ->
     mean = ledger.run(table.winsorized_mean("x", trim=0.1).mechanism(epsilon=1))
     assert (mean.value, mean.part, mean.refunded) == (xp.WITHHELD, "withheld", xp.Cost("1/2"))
     grouped = ledger.run(table.by("k", keys=[0, 1]).quantile("x", 0.5).mechanism(epsilon=1))
-    assert [row[1:] for row in grouped.output.rows] == [(None, None), (None, None)]
+    assert [row[1:] for row in grouped.output.rows] == [(None,), (None,)]
     assert [*grouped.value.values()] == [xp.WITHHELD, xp.WITHHELD]
     assert [row[1:] for row in grouped.frame.rows] == [(0, None, None, None, None), (1, None, None, None, None)]
 

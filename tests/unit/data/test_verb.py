@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import expost as xp
-from expost.data import BalancedCounts, CountedMean, GroupAnswers, Noisy, NoisyMoments, NoisyUntil, OnColumns
+from expost.data import BalancedCounts, Noisy, NoisyUntil
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.question import Question
+from expost.questions import NoisyStatistics, OnColumns
 
 FRAME = pd.DataFrame(
     {"p": [i // 4 for i in range(400)], "cost": [float(i % 40) for i in range(400)], "ward": ["A", "B"] * 200}
@@ -36,6 +37,8 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "found groups": lambda t: t.by("ward").count(),
 }
 TAKE_DELTA = {"discover", "top", "found groups"}
+GAUSSIAN = {"mean", "variance", "by group"}
+"""What is made with Gaussian noise, too, for a δ."""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +80,9 @@ def test_a_question_without_an_amount_says_what_is_missing(visits: xp.PrivateTab
     if name in TAKE_DELTA:
         with pytest.raises(InvalidValue, match="needs a δ: pass delta="):
             book.run(question, epsilon=1)
+    elif name in GAUSSIAN:
+        with pytest.raises(InvalidValue, match="pass epsilon=, not within="):
+            book.run(question, within=3)
     elif name not in {"count", "sum", "histogram"}:
         for wrong, rule in ({"delta": 1e-7}, "δ"), ({"noise": "gaussian"}, "noise"):
             with pytest.raises(InvalidValue, match=f"leave {'delta' if rule == 'δ' else 'noise'} out"):
@@ -92,11 +98,11 @@ def test_the_rule_takes_the_most_accurate_mechanism_without_a_delta(
     cells = rows.histogram("ward", keys=["A", "B"])
     assert isinstance(cells.mechanism(epsilon=1), BalancedCounts)
     assert isinstance(cells.mechanism(epsilon=1, noise="laplace"), Noisy)
-    assert isinstance(visits.mean("cost", **BOUNDS).mechanism(epsilon=1), CountedMean)
-    assert isinstance(rows.mean("cost", missing=0, **BOUNDS).mechanism(epsilon=1), CountedMean)
+    assert isinstance(visits.mean("cost", **BOUNDS).mechanism(epsilon=1), NoisyStatistics)
+    assert isinstance(rows.mean("cost", missing=0, **BOUNDS).mechanism(epsilon=1), NoisyStatistics)
     variance = rows.variance("cost", missing=0, **BOUNDS)
     assert isinstance(variance.mechanism(epsilon=1), OnColumns)
-    assert isinstance(variance.mechanism(epsilon=1, noise="laplace"), NoisyMoments)
+    assert isinstance(variance.mechanism(epsilon=1, noise="laplace"), NoisyStatistics)
 
 
 def test_delta_is_spent_only_where_gaussian_noise_is_better(visits: xp.PrivateTable) -> None:
@@ -164,18 +170,18 @@ def test_a_key_returns_what_was_published_under_it(visits: xp.PrivateTable) -> N
 def test_statistics_of_groups_know_their_groups(visits: xp.PrivateTable) -> None:
     wards = visits.by("ward", keys=["A", "B"])
     alone = ledger().run(wards.mean("cost", **BOUNDS), epsilon=3)
-    assert alone.output.names == ("ward", "mean of cost", "mean of cost_error")
+    assert alone.frame.names == ("what", "ward", "value", "low", "high", "error")
+    assert {*alone.frame["what"]} == {"mean of cost"}
     assert [row[0] for row in alone.output.rows] == ["A", "B"]
     several = wards.agg(n=wards.count(), cost=wards.mean("cost", **BOUNDS), total=True)
     release = ledger().run(several, epsilon=3)
-    assert isinstance(release.mechanism, GroupAnswers)
+    assert isinstance(release.mechanism, NoisyStatistics)
     assert release.reserved == xp.Cost(3)
-    assert release.output.names == ("ward", "n", "n_error", "cost", "cost_error")
-    assert len(release.output.rows) == 3
+    assert release.output.names == ("ward", "n", "cost #1", "cost #2")
+    assert (len(release.output.rows), len(release.frame.rows)) == (2, 6)
     named = visits.derive(**{"mean of cost": "1"}).by('"mean of cost"', keys=[1])
-    names = ledger().run(named.mean("cost", **BOUNDS), epsilon=3).output.names
-    assert names == ("mean of cost", "mean of cost_", "mean of cost__error")
-    with pytest.raises(InvalidValue, match="is a Count: make it from the groups"):
+    assert {*ledger().run(named.mean("cost", **BOUNDS), epsilon=3).frame["what"]} == {"mean of cost_"}
+    with pytest.raises(InvalidValue, match="is a Numbers: make it from the groups"):
         wards.agg(n=visits.count())  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="total"):  # it made a row for the total of a statistic of this name
         wards.agg(total=wards.count())  # type: ignore[arg-type]

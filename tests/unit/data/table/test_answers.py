@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -12,7 +13,6 @@ import pytest
 
 import expost as xp
 import expost.data
-from expost.data import CountedMean
 from expost.estimate import RealEstimate, WholeEstimate
 from expost.estimates import Estimates
 from expost.mechanisms import Comparison
@@ -37,7 +37,7 @@ def test_answers_are_near_the_truth(visits: xp.PrivateTable, ledger: xp.Ledger) 
     assert abs(count - adults.count().exact()) < 20
     total = ledger.run(visits.sum("cost", bounds=(0, 100)), epsilon=5, delta=1e-6, noise="gaussian").value
     assert abs(total - visits.sum("cost", bounds=(0, 100), grid=2**-10).exact() / 2**10) < 5000
-    mean = ledger.run(visits.mean("age", bounds=(0, 100)), epsilon=10).output[0]
+    mean = ledger.run(visits.mean("age", bounds=(0, 100)), epsilon=10).value
     assert abs(mean - 44.5) < 4
     cities = ledger.run(visits.histogram("city", keys=["Rome", "Oslo"]), epsilon=5, delta=1e-6).value
     assert list(cities) == ["Rome", "Oslo", "other"]
@@ -85,13 +85,14 @@ def test_groups_say_what_was_not_compared(visits: xp.PrivateTable, ledger: xp.Le
 
 def test_a_mean_over_a_public_number_spends_all_on_the_sum(people: xp.PrivateTable) -> None:
     public = people.mean("age", bounds=(0, 100), missing=50)
-    assert public.count_sensitivity.l1 == 0
-    assert public.mechanism(epsilon=1)._shares[1] is None
-    assert abs(public.mechanism(epsilon=1).sample(None, xp.SeededNoise(1))[0] - 44.5) < 1
+    ((of_sum, of_count),) = public.mechanism(epsilon=1).noises.values()
+    assert (of_sum.epsilon, of_count) == (1, None)
+    mean = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(public, epsilon=1).value
+    assert abs(mean - 44.5) < 1
+    assert mean.how.values == 2000
     private = people.mean("age", bounds=(0, 100))
-    of_count = CountedMean(question=private, epsilon=1, count_share=0.25)._shares[1]
-    assert of_count is not None
-    assert of_count.epsilon == 0.25
+    ((of_sum, of_count),) = private.mechanism(epsilon=1).noises.values()
+    assert of_sum.epsilon == of_count.epsilon == Fraction(1, 2)
 
 
 def test_rank_statistics_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
