@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import wait_until
+from books import wait_until, waiting
 from expost.ledger.engine import Settings
-from expost.ledger.writer import MOST, Writer
+from expost.ledger.writer import MOST, Writer, _surely
 
 
 class Steps:
@@ -117,8 +117,9 @@ def test_what_its_turn_does_not_reach_within_patience_is_not_committed() -> None
     assert time.monotonic() - since < 30
     engine.go.set()
     first.join(60)
+    wait_until(lambda: not waiting(batch))
     assert batch.submit_all(1, [3]) == [3]  # type: ignore[list-item,comparison-overlap]
-    assert [step for steps in engine.batches for step in steps] == [0, 3]
+    assert engine.batches == [[0], [3]]  # and no commit of nothing
 
 
 def test_what_was_begun_is_waited_for() -> None:
@@ -153,3 +154,21 @@ def test_nothing_is_submitted_while_the_process_ends(monkeypatch: pytest.MonkeyP
     with pytest.raises(xp.LedgerUnavailable):
         writer(engine).submit_all(1, [1])  # type: ignore[list-item]
     assert engine.batches == []
+
+
+def test_a_step_before_a_fork_is_tried_often_and_not_for_ever() -> None:
+    """An interrupt must not leave it half done, and what never succeeds must not hang the process."""
+    tries: list[int] = []
+
+    def fails(times: int) -> None:
+        tries.append(1)
+        if len(tries) <= times:
+            raise KeyboardInterrupt
+
+    assert _surely(lambda: fails(0)) is None
+    tries.clear()
+    assert isinstance(_surely(lambda: fails(3)), KeyboardInterrupt)
+    assert len(tries) == 4
+    tries.clear()
+    assert isinstance(_surely(lambda: fails(10**9)), KeyboardInterrupt)
+    assert len(tries) == 100
