@@ -167,7 +167,7 @@ def _tariffs(held: Charge) -> Iterator[tuple[str, Tariff]]:
         yield " noise", Tariff(Guarantee.uniform(0), False, (renyi,), None if foreign else (normal,))
         renyi = 0
     elif normal:  # the account has the basic sum alone, but above it the meter of Gaussian noise may have let it in
-        rest = Cost.of_units(others, held.cost.delta_units if others else 0)
+        rest = Cost.of_units(others)
         yield " gaussian" if rest else "", Tariff(_uniform(held.cost - rest), True, (renyi,), (normal,))
         renyi = 0
     if rest or not (unpriced or normal):

@@ -219,8 +219,10 @@ def test_a_journal_admits_what_its_account_did_and_no_more(new_ledger: NewLedger
     """Whatever happens to the ledger meanwhile, raised or spent: it has the balances that it was given."""
     ledger = new_ledger(epsilon=2)
     account, half = ledger.create_account("team", epsilon=1), Guarantee.uniform("0.5")
-    ledger.reserve(Guarantee.uniform("1.25")).settle("done")  # so that the ledger itself is short before the account
+    ledger.reserve(Guarantee.uniform("0.5")).settle("done")  # so that the ledger itself is short before the account
+    other = ledger.reserve(Guarantee.uniform("0.75"))
     journal = journal_of(account)
+    other.settle("done")
     account.raise_limit(epsilon=2, by="me", reason="because")
     ledger.raise_limit(epsilon=4, by="me", reason="because")
     published("a", "a", "done", half)(journal)
@@ -316,6 +318,19 @@ def test_prices_are_posted_as_they_were(new_ledger: NewLedger) -> None:
     ledger.verify()
 
 
+def test_a_journal_of_an_account_with_the_basic_sum_alone_takes_delta(new_ledger: NewLedger) -> None:
+    """As the account does: there is no meter on which noise without δ has a price."""
+    ledger = metered(new_ledger)
+    account = ledger.create_account("small", epsilon="0.3", delta="1e-12")
+    journal = journal_of(account)
+    (gaussian,) = PLANS["gaussian"]
+    journal.run(gaussian, on=0, key="a")
+    (entry,) = post(account, kept(journal))
+    assert entry.charged == Cost("0.1", delta="1e-13") == account.spent
+    assert entry.amounts == next(iter(journal.entries())).amounts
+    ledger.verify()
+
+
 def charge_of(ledger: Ledger, *plans: Any) -> Charge:
     """What is set aside for these."""
     return together([Imagined.of(ledger).charges(plan)[0] for plan in plans])
@@ -332,7 +347,7 @@ def test_what_was_set_aside_is_charged_as_a_whole(new_ledger: NewLedger) -> None
 
 
 SMALL = Guarantee({"small": "0.25", "large": "0.75"}, delta="1e-14")
-PLANS = {
+PLANS: dict[str, tuple[Any, ...]] = {
     "nothing": (),
     "other": (SMALL, SMALL),
     "gaussian": (xp.Gaussian(epsilon="0.1", delta="1e-13", sensitivity=1),),
