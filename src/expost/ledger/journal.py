@@ -8,10 +8,11 @@ entry as it is in the journal, in order: the same guarantees, parts, charges and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from expost.canonical import canonical
+from expost.cost import Cost
 from expost.errors import ExpostError, KeyConflict
 from expost.guarantee import Guarantee
 from expost.ledger import codec
@@ -24,7 +25,7 @@ from expost.ledger.trail import request_of
 from expost.ledger.whose import in_books
 
 if TYPE_CHECKING:
-    from expost.accounting.tariff import Charge
+    from expost.accounting.tariff import Charge, Tariff
 
 
 class Posting(NamedTuple):
@@ -148,18 +149,33 @@ def _ending(posting: Posting, entry: Entry) -> Ending:
 
 
 def forfeits(ledger: Ledger, held: Charge, label: str, key: str) -> list[Posting]:
-    """Entries that charge a whole amount as the worst case: what was set aside for something that was lost."""
+    """Entries that charge a whole amount as the worst case: what was set aside for something that was lost.
+
+    Together they take of each meter what was set aside on it, so they fit where that did.
+    """
     if ledger._store.meters is None:
-        return [_forfeit(ledger, Guarantee.uniform(held.cost.exact_epsilon, held.cost.exact_delta), label, key)]
+        return [_forfeit(ledger, _uniform(held.cost), label, key)]
+    return [_forfeit(ledger, tariff, label, f"{key}{kind}") for kind, tariff in _tariffs(held)]
+
+
+def _tariffs(held: Charge) -> Iterator[tuple[str, Tariff]]:
+    """The prices of what was set aside: of noise that takes no δ, or of Gaussian noise that does, and of the rest."""
     from expost.accounting.tariff import Tariff
 
-    cost, amounts = held
-    whole = Guarantee.uniform(cost.exact_epsilon, cost.exact_delta)
-    if not amounts.unpriced:
-        return [_forfeit(ledger, Tariff(whole, True, (amounts.renyi,), None), label, key)]
-    normal = None if amounts.foreign else (amounts.normal,)
-    noise = _forfeit(ledger, Tariff(Guarantee.uniform(0), False, (amounts.renyi,), normal), label, f"{key} noise")
-    return [noise, *([_forfeit(ledger, Tariff(whole, True, (0,), None), label, key)] if cost else [])]
+    rest, (renyi, normal, others, unpriced, foreign) = held
+    if unpriced:
+        yield " noise", Tariff(Guarantee.uniform(0), False, (renyi,), None if foreign else (normal,))
+        renyi = 0
+    elif normal:  # the account has the basic sum alone, but above it the meter of Gaussian noise may have let it in
+        rest = Cost.of_units(others)
+        yield " gaussian" if rest else "", Tariff(_uniform(held.cost - rest), True, (renyi,), (normal,))
+        renyi = 0
+    if rest or not (unpriced or normal):
+        yield "", Tariff(_uniform(rest), True, (renyi,), None)
+
+
+def _uniform(cost: Cost) -> Guarantee:
+    return Guarantee.uniform(cost.exact_epsilon, cost.exact_delta)
 
 
 def _forfeit(ledger: Ledger, guarantee: Any, label: str, key: str) -> Posting:

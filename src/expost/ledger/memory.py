@@ -130,13 +130,22 @@ class MemoryStore:
         return made
 
     def end_all(self, endings: Sequence[operations.Ending]) -> list[Entry]:
-        """Settle, forfeit or void many entries, in order."""
-        return [
-            self.settle(each.entry, each.part, each.output)
-            if isinstance(each, operations.Settle)
-            else self._entry_of(each)
-            for each in endings
-        ]
+        """Settle, forfeit or void many entries, in order. Raises what refuses the first that is refused, at the end."""
+        ended: list[Entry] = []
+        refused: ExpostError | None = None
+        for each in endings:
+            try:
+                ended.append(self._ended(each))
+            except ExpostError as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
+        return ended
+
+    def _ended(self, ending: operations.Ending) -> Entry:
+        if isinstance(ending, operations.Settle):
+            return self.settle(ending.entry, ending.part, ending.output)
+        return self._entry_of(ending)
 
     def begin(self, entry: int) -> None:
         """Record that sampling starts: from then on the entry cannot be voided."""
