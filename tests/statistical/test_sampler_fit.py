@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from expost import noise
 from expost.noise import SystemNoise, vector
-from expost.noise.laws import Rate, Ratio
+from expost.noise.laws import Rate, RatioOfRates
 
 SOURCE = SystemNoise()
 FALSE_ALARM = 1e-8  # a hundred tests together: once in a million runs
@@ -196,8 +196,8 @@ def test_lies(choices: int) -> None:
     assert p_value(cells, weights(0.65)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("weight", [Rate(Fraction(2, 5)), Ratio(Fraction(2, 3))])
-def test_categorical(weight: Rate | Ratio) -> None:
+@pytest.mark.parametrize("weight", [Rate(Fraction(2, 5)), RatioOfRates(Fraction(2, 3))])
+def test_categorical(weight: Rate | RatioOfRates) -> None:
     exponents = np.array([3, 0, 1, 1, 5])
     chosen = [vector.categorical(SOURCE, exponents, weight) for _ in range(8000)]
     rate = 0.4 if isinstance(weight, Rate) else log(1.5)

@@ -19,6 +19,7 @@ import pytest
 
 import expost as xp
 import expost.data
+import expost.questions
 from exports import exported
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
@@ -340,7 +341,8 @@ def test_questions_about_tables_say_what_they_are(table: xp.PrivateTable) -> Non
 def test_every_public_mechanism_is_there(table: xp.PrivateTable) -> None:
     public = {kind for name in vars(xp)["__all__"] if inspect.isclass(kind := getattr(xp, name)) and is_concrete(kind)}
     assert public == {type(mechanism) for mechanism in MECHANISMS}
-    here = {kind for name in exported(expost.data) if inspect.isclass(kind := getattr(expost.data, name))}
+    packages = (expost.data, expost.questions)
+    here = {kind for each in packages for name in exported(each) if inspect.isclass(kind := getattr(each, name))}
     assert {kind for kind in here if is_concrete(kind)} == {type(one) for one in questions(table)}
 
 
@@ -360,4 +362,4 @@ def test_nothing_durable_names_a_file(table: xp.PrivateTable) -> None:
     texts = [canonical(identify(mechanism).content) for mechanism in (*MECHANISMS, *questions(table))]
     texts += [codec.encode(value) for value in OUTPUTS.values()]
     found = {name for text in texts for name in re.findall(r'"(expost[\w.]*):\w+"', text)}
-    assert found == {"expost", "expost.accounting", "expost.data"}
+    assert found == {"expost", "expost.accounting", "expost.data", "expost.questions"}

@@ -89,7 +89,17 @@ def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> No
 SHARED = {
     "Engine": ("data/engine.py ledger/engine.py", "behind a private table; behind a durable ledger"),
     "Histogram": ("data/histograms.py mechanisms/histogram.py", "of a private table; of an array"),
-    "Mean": ("data/sums.py mechanisms/moments/moments.py", "the question to a table, and the mechanism"),
+    "Mean": ("mechanisms/moments/moments.py questions/mean.py", "the mechanism for arrays, and the question"),
+    **{
+        name: (f"mechanisms/{mechanism}.py questions/{question}.py", "the mechanism for arrays, and the question")
+        for name, mechanism, question in (
+            ("Correlation", "moments/pairs", "covariance"),
+            ("Covariance", "moments/pairs", "covariance"),
+            ("Median", "quantiles/quantiles", "quantile"),
+            ("Quantile", "quantiles/quantiles", "quantile"),
+            ("Variance", "moments/moments", "variance"),
+        )
+    },
     "Outcome": ("ledger/engine.py study/run.py", "of an operation on a ledger; of a question of a study"),
     "Question": ("question.py study/model.py", "what ledgers make a mechanism of; of a study"),
     "Step": ("accounting/composition.py ledger/engine.py", "of a composition; of a durable ledger"),

@@ -17,8 +17,9 @@ from expost.data import query, rows, sensitivity
 from expost.data.answers import Reached
 from expost.data.expression import Expression
 from expost.data.histograms import MOST_KEYS
-from expost.data.questions import Planned, TableMechanism, as_of
+from expost.data.questions import Planned, TableMechanism
 from expost.data.sensitivity import Sensitivity
+from expost.data.unit import as_of
 from expost.errors import InvalidValue
 from expost.estimates import Estimates
 from expost.guarantee import Guarantee, Part
@@ -29,7 +30,8 @@ from expost.noise.grid import FARTHEST, saturating_sum
 from expost.question import Question, Terms
 
 if TYPE_CHECKING:
-    from expost.data.table import Of, PrivateTable
+    from expost.data.table import PrivateTable
+    from expost.data.unit import Of
 
 
 @dataclass(frozen=True, repr=False)

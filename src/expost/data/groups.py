@@ -31,7 +31,8 @@ from expost.questions.sum import Sum
 from expost.questions.variance import Variance
 
 if TYPE_CHECKING:
-    from expost.data.table import Of, PrivateTable
+    from expost.data.table import PrivateTable
+    from expost.data.unit import Of
 
 _Made = TypeVar("_Made")
 

@@ -21,8 +21,9 @@ from expost.data.answers import DrawnCells
 from expost.data.clipped import exact_bounds
 from expost.data.expression import Expression, Kind, is_text
 from expost.data.expression.tree import Stated, fits
-from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism, as_of
+from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism
 from expost.data.sensitivity import Sensitivity
+from expost.data.unit import as_of
 from expost.errors import InvalidValue
 from expost.estimates import Estimates
 from expost.guarantee import Part
@@ -35,7 +36,8 @@ from expost.noise.sums import LaplaceSteps
 from expost.question import Question, Terms
 
 if TYPE_CHECKING:
-    from expost.data.table import Of, PrivateTable
+    from expost.data.table import PrivateTable
+    from expost.data.unit import Of
 
 
 @dataclass(frozen=True, repr=False)

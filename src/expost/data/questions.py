@@ -29,7 +29,6 @@ from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.numbers import shape_of
 from expost.mechanisms.reduction.levels import Reduced
 from expost.mechanisms.wrapper import Wrapper
-from expost.mentions import brief
 from expost.noise import NoiseSource
 from expost.question import WITHIN_CONFIDENCE, Question, Terms
 
@@ -371,9 +370,3 @@ def _laplace_only(terms: Terms) -> None:
         raise InvalidValue(
             "an accuracy is reached with Laplace noise: leave noise and delta out, or pass epsilon= alone"
         )
-
-
-def as_of(of: Any) -> None:
-    """Raise unless it is ``"rows"`` or ``"units"``."""
-    if of not in ("rows", "units"):
-        raise InvalidValue(f"of is what is counted, 'rows' or 'units'; got {brief(of)}")

@@ -20,7 +20,8 @@ from expost.data import query
 from expost.data.expression import Expression
 
 if TYPE_CHECKING:
-    from expost.data.table import Of, PrivateTable
+    from expost.data.table import PrivateTable
+    from expost.data.unit import Of
 
 UNIT = "u"
 Named = Mapping[str, str]

@@ -34,7 +34,7 @@ from expost.data.quantiles import Ranks
 from expost.data.searched import Searched
 from expost.data.showing import ShownTable
 from expost.data.steps import TableStep
-from expost.data.unit import Unit, as_unit
+from expost.data.unit import Of, Unit, as_unit
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import InvalidValue, MissingDependency
 from expost.fingerprint import DATA
@@ -48,11 +48,10 @@ from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
 from expost.questions.regression import Regression
 from expost.questions.statistic import AQuestion, Statistic
-from expost.questions.statistics import Numbers, Statistics
+from expost.questions.statistics import NumericStatistic, Statistics
 from expost.questions.sum import Sum
 from expost.questions.variance import Variance
 
-Of = Literal["rows", "units"]
 _MOST_STEPS = 40
 
 
@@ -279,13 +278,13 @@ class PrivateTable(PrivateData, ShownTable):
 
     # ---- questions
 
-    def count(self, *, of: Of = "rows") -> Numbers[int]:
+    def count(self, *, of: Of = "rows") -> NumericStatistic[int]:
         """The number of rows, or of units."""
         return self.asked(Count(of))
 
     def sum(
         self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop", grid: Number | None = None
-    ) -> Numbers[float]:
+    ) -> NumericStatistic[float]:
         """The sum of a column or an expression, its values clamped to ``bounds`` and rounded to ``grid``.
 
         NULL and NaN count as ``missing``; with ``"drop"`` they do not count. ``grid`` is the distance between the

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from expost.checks import as_unit_name
 from expost.errors import InvalidValue
 from expost.mentions import brief
 from expost.unit_names import in_full, row_name
+
+Of = Literal["rows", "units"]
+"""What is counted."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,9 @@ def stated_unit(column: str, rows: int | None, groups: int | None, who: str) -> 
     if column == "row":
         return Unit(None, rows=1, name=name)
     return Unit(column, rows=rows or 1, groups=groups, name=name)
+
+
+def as_of(of: Any) -> None:
+    """Raise unless it is ``"rows"`` or ``"units"``."""
+    if of not in ("rows", "units"):
+        raise InvalidValue(f"of is what is counted, 'rows' or 'units'; got {brief(of)}")

@@ -193,7 +193,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RatioOfRates:
     """Weights that fall by a rational factor per step."""
 
     ratio: Fraction
@@ -210,7 +210,7 @@ class Powers(Law):
     Exponents ascend from 0.
     """
 
-    weight: Rate | Ratio
+    weight: Rate | RatioOfRates
     exponents: tuple[int, ...]
     counts: tuple[int, ...]
     _known: dict[int, tuple[list[int], list[int], int]] = field(default_factory=dict, compare=False, repr=False)

@@ -162,7 +162,7 @@ def uniform(source: NoiseSource, bound: int, size: Size) -> Integers:
     return kept[:wanted].reshape(size)
 
 
-def categorical(source: NoiseSource, exponents: Integers, weight: laws.Rate | laws.Ratio) -> int:
+def categorical(source: NoiseSource, exponents: Integers, weight: laws.Rate | laws.RatioOfRates) -> int:
     """An index i with probability proportional to e^−(rate·exponents[i]), or ratio^exponents[i].
 
     Exponents are whole numbers ≥ 0, one of them 0. Equal exponents share one cell of the inversion, and

@@ -12,7 +12,7 @@ from expost.questions.ratio import Ratio as Ratio
 from expost.questions.regression import Regression as Regression
 from expost.questions.statistic import Statistic as Statistic
 from expost.questions.statistics import NoisyStatistics as NoisyStatistics
-from expost.questions.statistics import Numbers as Numbers
+from expost.questions.statistics import NumericStatistic as NumericStatistic
 from expost.questions.statistics import Statistics as Statistics
 from expost.questions.sum import Sum as Sum
 from expost.questions.variance import Variance as Variance

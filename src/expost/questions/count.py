@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from expost.data import rows
-from expost.data.questions import as_of
+from expost.data.unit import Of, as_of
 from expost.questions.noised import Noised
 from expost.questions.statistic import Reach, Reading, Statistic, Sums, Total
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
-    from expost.questions.statistics import Numbers  # noqa: F401  # named in brackets
-
-Of = Literal["rows", "units"]
+    from expost.questions.statistics import NumericStatistic  # noqa: F401  # named in brackets
 
 
 @dataclass(frozen=True)
-class Count(Statistic["Numbers[int]"]):
+class Count(Statistic["NumericStatistic[int]"]):
     """The number of rows, or of units. At most ``unit.rows`` rows of each unit count.
 
     Parameters

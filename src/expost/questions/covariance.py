@@ -20,7 +20,7 @@ from expost.questions.mean import Averaged, no_bounds
 from expost.questions.noised import Noised
 from expost.questions.products import Products
 from expost.questions.spread import SpreadNoise
-from expost.questions.statistic import Column, Statistic, listed
+from expost.questions.statistic import ColumnOf, Statistic, check_listed
 
 if TYPE_CHECKING:
     from expost.data.searched import Searched
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 class OfTwo(Statistic["Statistics | Searched"]):
     """A statistic of two columns or expressions, their values clamped to ``bounds``."""
 
-    columns: Sequence[Column]
+    columns: Sequence[ColumnOf]
     bounds: Sequence[tuple[Number, Number]] | None = None
     missing: Number | str = "drop"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", listed(self.columns, "columns"))
+        super().__post_init__()
+        check_listed(self.columns, "columns")
         if len(self.columns) != 2:
             raise InvalidValue(f"a {self.kind} is of two columns, got {len(self.columns)}")
 

@@ -15,7 +15,7 @@ from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.mechanisms.laplace_sums import mean_reach
 from expost.questions.noised import Noised, NoiseOfNumbers
-from expost.questions.statistic import Column, Reach, Statistic, Sums, Total
+from expost.questions.statistic import ColumnOf, Reach, Statistic, Sums, Total
 from expost.questions.sum import OfClipped
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Mean(Statistic["Statistics | Searched"]):
 
     kind: ClassVar[str] = "mean"
 
-    column: Column
+    column: ColumnOf
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None

@@ -20,7 +20,7 @@ from expost.mechanisms.linear.box import STEPS, Box
 from expost.mentions import brief
 from expost.questions.noised import Noised
 from expost.questions.ratio import both_there
-from expost.questions.statistic import Column, Reach, Reading, Sums, Total
+from expost.questions.statistic import ColumnOf, Reach, Reading, Sums, Total
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -54,7 +54,7 @@ class Products(Reading):
     missing: float | None
 
     @classmethod
-    def of(cls, table: PrivateTable, columns: Sequence[Column], bounds: Sequence[Any], missing: Any) -> Any:
+    def of(cls, table: PrivateTable, columns: Sequence[ColumnOf], bounds: Sequence[Any], missing: Any) -> Any:
         """Checks the settings."""
         values = [table.expression(column, NUMBER_KINDS, f"a {cls.name}") for column in columns]
         if len(values) != len(bounds):

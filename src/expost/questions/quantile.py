@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from expost.cost import Number
 from expost.data.expression import NUMBER_KINDS
 from expost.data.quantiles import Ranks
-from expost.questions.statistic import Column, Statistic
+from expost.questions.statistic import ColumnOf, Statistic
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -42,16 +42,12 @@ class Quantile(Statistic["Ranks"]):
 
     kind: ClassVar[str] = "quantile"
 
-    column: Column
+    column: ColumnOf
     quantile: Any
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None
     interval: bool = False
-
-    def __post_init__(self) -> None:
-        if isinstance(self.quantile, list):
-            object.__setattr__(self, "quantile", tuple(self.quantile))
 
     def read(self, table: PrivateTable) -> Any:
         """The quantiles of the table, as a question."""
@@ -73,7 +69,7 @@ class Median(Statistic["Ranks"]):
 
     kind: ClassVar[str] = "median"
 
-    column: Column
+    column: ColumnOf
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None

@@ -15,7 +15,7 @@ from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.noise.sums import Term
 from expost.questions.noised import Noised
-from expost.questions.statistic import Column, Reach, Reading, Statistic, Sums, Total, listed
+from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total, check_listed
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -40,12 +40,13 @@ class Ratio(Statistic["Statistics"]):
 
     kind: ClassVar[str] = "ratio"
 
-    columns: Sequence[Column]
+    columns: Sequence[ColumnOf]
     bounds: Sequence[tuple[Number, Number]]
     missing: Number | str = "drop"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", listed(self.columns, "columns"))
+        super().__post_init__()
+        check_listed(self.columns, "columns")
 
     def read(self, table: PrivateTable) -> RatioOfTable:
         """Both columns, parsed; raises for bounds that do not fit."""

@@ -17,7 +17,7 @@ from expost.mechanisms.linear.normal_equations import NormalEquations
 from expost.noise.sums import LaplaceSteps
 from expost.questions.noised import Noised, standard_deviation
 from expost.questions.products import Products
-from expost.questions.statistic import Column, Statistic, listed
+from expost.questions.statistic import ColumnOf, Statistic, check_listed
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -49,14 +49,15 @@ class Regression(Statistic["Statistics"]):
 
     kind: ClassVar[str] = "regression"
 
-    features: Sequence[Column]
-    target: Column
+    features: Sequence[ColumnOf]
+    target: ColumnOf
     bounds: Sequence[Any]
     target_bounds: tuple[Number, Number]
     missing: Number | str = "drop"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", listed(self.features, "features"))
+        super().__post_init__()
+        check_listed(self.features, "features")
 
     def read(self, table: PrivateTable) -> RegressionOfTable:
         """The columns, parsed."""

@@ -31,7 +31,8 @@ else:
 
     AQuestion = TypeVar("AQuestion")  # what it is of a table, as a question
 
-Column = str | Expression
+ColumnOf = str | Expression
+"""A column or an expression: its text, or what that was parsed to."""
 Total = Callable[[str], str]
 """The exact sum of a column, in the SQL of an engine."""
 
@@ -190,6 +191,10 @@ class Statistic(ABC, Generic[AQuestion]):
 
     kind: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            object.__setattr__(self, each.name, _fixed(getattr(self, each.name)))
+
     @abstractmethod
     def read(self, table: PrivateTable) -> Any:
         """What it is of a table: a :class:`Reading`, or quantiles, which are chosen and not added up.
@@ -209,11 +214,15 @@ class Statistic(ABC, Generic[AQuestion]):
         return {name: _plain(value) for name, value, usual in own if usual is MISSING or value != usual}
 
 
-def listed(values: object, what: str) -> tuple[Column, ...]:
-    """Names of columns, as a tuple. A single text would be read letter by letter, so it is refused."""
+def check_listed(values: object, what: str) -> None:
+    """Raise unless these are names of columns. A single text would be read letter by letter."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
         raise InvalidValue(f"{what} are a list of columns or expressions, such as ['age', 'cost']; got {values!r}")
-    return tuple(values)
+
+
+def _fixed(value: Any) -> Any:
+    """Lists as tuples: a question can be compared, and is what it was."""
+    return tuple(map(_fixed, value)) if isinstance(value, tuple | list) and not hasattr(value, "_fields") else value
 
 
 def _plain(value: Any) -> Any:

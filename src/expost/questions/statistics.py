@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from expost.mechanisms.numbers import Shape, root_above
 from expost.noise import NoiseSource
 from expost.noise.grid import FARTHEST
 from expost.noise.sums import StepLaw
-from expost.question import WITHIN_CONFIDENCE, Question, Terms
+from expost.question import WITHIN_CONFIDENCE, NoiseName, Question, Terms
 from expost.questions.count import CountOfTable
 from expost.questions.noised import Noised
 from expost.questions.on_columns import OnColumns
@@ -86,11 +86,11 @@ class Statistics(Planned, Question[Any]):
     total: bool = False
 
     @classmethod
-    def whole(cls, table: PrivateTable, statistic: Statistic) -> Statistics | Numbers[Any]:
+    def whole(cls, table: PrivateTable, statistic: Statistic) -> Statistics | NumericStatistic[Any]:
         """One statistic of the whole table."""
         read = statistic.read(table)
         asked = cls(table, (), _WHOLE, (read.what,), (statistic,))
-        return asked if read.step is None else Numbers(asked)
+        return asked if read.step is None else NumericStatistic(asked)
 
     @property
     def is_whole(self) -> bool:
@@ -242,7 +242,7 @@ class Statistics(Planned, Question[Any]):
         number is public, moments of the whole table are those of the array of its records, with their outputs.
         """
         if terms.accurate and len(self.added) == len(self.names) == 1 and self.added[0][1].step and self.keys:
-            return Numbers(self)._mechanism(terms)
+            return NumericStatistic(self)._mechanism(terms)
         if not self.keys:
             epsilon = terms.epsilon_alone(f"asking {self.title}", "laplace")
             return NoisyStatistics(question=self, epsilon=epsilon, delta=terms.needed_delta("the discovery of keys"))
@@ -256,7 +256,7 @@ class Statistics(Planned, Question[Any]):
         if terms.noise == "laplace" or not (terms.noise or exact(terms.delta, "δ")):
             return pure
         epsilon, delta = gaussian_terms(terms)
-        normal = NoisyStatistics(question=self, epsilon=epsilon, delta=delta, noise="gaussian")
+        normal = NoisyStatistics(question=self, epsilon=epsilon, delta=delta, made_with="gaussian")
         return normal if terms.noise or normal.first_bound < pure.first_bound else pure
 
     def _of_records(self, epsilon: Number) -> Mechanism | None:
@@ -282,8 +282,8 @@ class NoisyStatistics(TableMechanism[Frame]):
     delta
         Of Gaussian noise; or, for discovered keys, a bound on the probability that any key held by one unit alone is
         released.
-    noise
-        ``"laplace"`` or ``"gaussian"``.
+    made_with
+        The noise: ``"laplace"`` or ``"gaussian"``.
 
     The output has a row for each group: its key, and the noisy numbers of every statistic; of quantiles what was
     chosen, or nothing where that was withheld.
@@ -294,15 +294,15 @@ class NoisyStatistics(TableMechanism[Frame]):
     question: Statistics
     epsilon: Number
     delta: Number = 0
-    noise: Literal["laplace", "gaussian"] = "laplace"
+    made_with: NoiseName = "laplace"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", requested_epsilon(self.epsilon))
         if self.delta or not self.question.keys:
             object.__setattr__(self, "delta", requested_delta(self.delta))
-        if self.question.keys and self.delta and self.noise == "laplace":
+        if self.question.keys and self.delta and self.made_with == "laplace":
             raise InvalidValue("a δ is for discovered keys or Gaussian noise: leave delta out")
-        if self.noise == "gaussian" and (self.question.ranks or not self.question.keys):
+        if self.made_with == "gaussian" and (self.question.ranks or not self.question.keys):
             raise InvalidValue("Gaussian noise is for counts and sums of stated groups: leave noise out")
         if not self.question.keys and bracket.exp(-self.found_noise[1]).upper > 1 - exact(self.delta, "δ"):
             raise InvalidValue(f"ε {self.epsilon} is too small for a δ of {self.delta}: pass a larger ε or a smaller δ")
@@ -318,11 +318,11 @@ class NoisyStatistics(TableMechanism[Frame]):
 
         Proof: thm-group-by, lem-renyi-normal
         """
-        return self._gaussian(1).renyi_prices(order) if self.noise == "gaussian" else super().renyi_prices(order)
+        return self._gaussian(1).renyi_prices(order) if self.made_with == "gaussian" else super().renyi_prices(order)
 
     def gaussian_prices(self) -> Prices | None:
         """Of Gaussian noise 1/σ², for all numbers together."""
-        return self._gaussian(1).gaussian_prices() if self.noise == "gaussian" else None
+        return self._gaussian(1).gaussian_prices() if self.made_with == "gaussian" else None
 
     # ---- noise
 
@@ -349,7 +349,7 @@ class NoisyStatistics(TableMechanism[Frame]):
         }
 
     def _noise_of(self, sums: Sums, share: Fraction) -> Additive:
-        if self.noise == "gaussian":  # shares are of 1/σ²
+        if self.made_with == "gaussian":  # shares are of 1/σ²
             part = sums.share / len(self.question.statistics)
             return self._gaussian(sums.moved.l2 if part == 1 else root_above(sums.moved.l2_squared / part))
         return Laplace(epsilon=share * sums.share, sensitivity=sums.moved.l1, neighbours=self._relation)
@@ -514,7 +514,7 @@ class NoisyStatistics(TableMechanism[Frame]):
 
 
 @dataclass(frozen=True, repr=False)
-class Numbers(NumericQuestion[Out]):
+class NumericStatistic(NumericQuestion[Out]):
     """A count or a sum, of the whole table or of each group, whose accuracy is known before it is asked.
 
     Parameters

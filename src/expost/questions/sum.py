@@ -11,15 +11,15 @@ from expost.cost import Number
 from expost.data.clipped import Clipped
 from expost.data.expression import NUMBER_KINDS, Expression
 from expost.questions.noised import Noised
-from expost.questions.statistic import Column, Reach, Reading, Statistic, Sums, Total
+from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
-    from expost.questions.statistics import Numbers  # noqa: F401  # named in brackets
+    from expost.questions.statistics import NumericStatistic  # noqa: F401  # named in brackets
 
 
 @dataclass(frozen=True)
-class Sum(Statistic["Numbers[float]"]):
+class Sum(Statistic["NumericStatistic[float]"]):
     """The sum of a column or an expression, its values clamped to ``bounds``.
 
     Parameters
@@ -39,7 +39,7 @@ class Sum(Statistic["Numbers[float]"]):
 
     kind: ClassVar[str] = "sum"
 
-    column: Column
+    column: ColumnOf
     bounds: tuple[Number, Number]
     missing: Number | str = "drop"
     grid: Number | None = None

@@ -17,7 +17,7 @@ from expost.questions.mean import Averaged, no_bounds
 from expost.questions.noised import Noised
 from expost.questions.products import Products
 from expost.questions.spread import SpreadNoise
-from expost.questions.statistic import Column, Statistic
+from expost.questions.statistic import ColumnOf, Statistic
 
 if TYPE_CHECKING:
     from expost.data.searched import Searched
@@ -45,7 +45,7 @@ class Variance(Statistic["Statistics | Searched"]):
 
     kind: ClassVar[str] = "variance"
 
-    column: Column
+    column: ColumnOf
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
 

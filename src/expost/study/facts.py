@@ -106,7 +106,7 @@ def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
     if isinstance(mechanism, Grouped):
         return _noise(kind, mechanism.mechanisms[0])
     if isinstance(mechanism, NoisyStatistics) and mechanism.question.added and is_grouped(mechanism):
-        return f"{mechanism.noise.capitalize()}, on the numbers of every group"
+        return f"{mechanism.made_with.capitalize()}, on the numbers of every group"
     if isinstance(mechanism, NoisyStatistics) and isinstance(mechanism.question.statistics[0], Mean):
         return "Laplace, on the sum" + (" and on the number of values" if has_noisy_count(mechanism) else "")
     if isinstance(mechanism, Noisy):

@@ -14,7 +14,7 @@ from typing import Any
 
 from expost.data import PrivateTable, Unit, files, read
 from expost.data.expression import Kind
-from expost.data.table import Of
+from expost.data.unit import Of
 from expost.errors import InvalidValue, MissingDependency
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS

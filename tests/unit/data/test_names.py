@@ -15,7 +15,7 @@ from expost.data.expression import evaluate, parse, read_value
 from expost.data.expression.expression import quoted_name
 from expost.data.expression.tree import Stated
 from expost.errors import InvalidStudy, InvalidValue
-from expost.questions import Numbers
+from expost.questions import NumericStatistic
 from expost.study.parse import parse_study
 from hostile_tables import HOSTILE_NAMES
 
@@ -151,7 +151,7 @@ def test_groups_never_overlap_whatever_their_column_is_called() -> None:
     table = xp.read(connection, table="t", unit="row", neighbours="add-remove").derive(**{name: "n"})
     groups = table.by(name, keys=range(10, 1510))
     asked = groups.ask(lambda rows: rows.count()).mechanism(epsilon=0.25)
-    counts = [cast(Numbers[int], mechanism.question).exact() for mechanism in asked.mechanisms]
+    counts = [cast(NumericStatistic[int], mechanism.question).exact() for mechanism in asked.mechanisms]
     assert sum(counts) == 150
     assert counts[:30] == [5] * 30
 

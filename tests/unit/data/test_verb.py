@@ -181,7 +181,7 @@ def test_statistics_of_groups_know_their_groups(visits: xp.PrivateTable) -> None
     assert (len(release.output.rows), len(release.frame.rows)) == (2, 6)
     named = visits.derive(**{"mean of cost": "1"}).by('"mean of cost"', keys=[1])
     assert {*ledger().run(named.mean("cost", **BOUNDS), epsilon=3).frame["what"]} == {"mean of cost_"}
-    with pytest.raises(InvalidValue, match="is a Numbers: make it from the groups"):
+    with pytest.raises(InvalidValue, match="is a NumericStatistic: make it from the groups"):
         wards.agg(n=visits.count())  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="total"):  # it made a row for the total of a statistic of this name
         wards.agg(total=wards.count())  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from expost.noise.laws import (
     Lie,
     Powers,
     Rate,
-    Ratio,
+    RatioOfRates,
     RoundedLaplace,
     Sign,
 )
@@ -121,7 +121,7 @@ LAWS: list[tuple[Law, Callable[[int], Fraction], range]] = [
     (Lie(THIRD, 5), steps(Fraction(1), 4 * e(-THIRD)), range(1, 2)),
     (Finite.of((3, 0, 1, 5)), steps(Fraction(3), Fraction(0), Fraction(1), Fraction(5)), range(1, 4)),
     (
-        Powers(Ratio(Fraction(2, 3)), (0, 3, 4), (1, 2, 5)),
+        Powers(RatioOfRates(Fraction(2, 3)), (0, 3, 4), (1, 2, 5)),
         steps(Fraction(1), 2 * Fraction(2, 3) ** 3, 5 * Fraction(2, 3) ** 4),
         range(1, 3),
     ),

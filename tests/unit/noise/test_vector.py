@@ -13,7 +13,7 @@ from expost import bracket
 from expost.errors import InvalidValue
 from expost.noise import NoiseSource, SeededNoise, strips, vector
 from expost.noise.inversion import Uniform
-from expost.noise.laws import Digit, LaplaceLaw, Law, Rate, Ratio
+from expost.noise.laws import Digit, LaplaceLaw, Law, Rate, RatioOfRates
 from expost.noise.scalar import keeps
 
 SOURCE = SeededNoise(20)
@@ -102,7 +102,7 @@ def test_uniform_covers_its_range_and_no_more() -> None:
 
 def test_categorical_never_chooses_what_weighs_nothing_to_speak_of() -> None:
     exponents = np.array([10**15, 0, 10**15, 0, 2**61])
-    for weight in (Rate(Fraction(1)), Ratio(Fraction(1, 2))):
+    for weight in (Rate(Fraction(1)), RatioOfRates(Fraction(1, 2))):
         assert {vector.categorical(SOURCE, exponents, weight) for _ in range(50)} == {1, 3}
 
 

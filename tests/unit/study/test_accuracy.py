@@ -71,19 +71,19 @@ def test_a_share_of_a_sum_with_an_epsilon_at_most(tmp_path: Path) -> None:
 
 
 def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
-    spread = question("spread", "variance", column="age", bounds=[0, 100], epsilon=1)
+    line: dict[str, Any] = {"features": ["age"], "target": "cost", "bounds": [0, 100], "target_bounds": [0, 1000]}
+    spread = question("spread", "regression", **line, epsilon=1)
     clamped = question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=1)
     study = study_of(tmp_path, spread, clamped, count(epsilon=1))
     planned = plan_study(study)
     assert [line.expected for line in planned.lines] == ["none", "with the answer", "3"]
-    covers, offer, *whys = planned.about_errors
+    covers, *whys = planned.about_errors
     assert covers == "± covers noise, not what clipping to bounds or leaving out rows changes"
-    assert offer == 'spread: kind = "lost", asked before, says how many values are clipped'
-    assert [why.partition(": it")[0] for why in whys] == [
+    assert [": ".join(why.split(": ")[:2]) for why in whys] == [
         "spread: no error bar",
         "clamped: the error bar comes with the answer",
     ]
-    with pytest.raises(xp.InvalidValue, match="question 'spread': no error bar: it is computed from several noisy"):
+    with pytest.raises(xp.InvalidValue, match="question 'spread': no error bar: coefficients are computed from noisy"):
         epsilon_for(study, "spread", 5)
     first, second, _ = run_study(study).outcomes
     assert first.answer is not None

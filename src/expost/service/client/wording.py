@@ -15,7 +15,7 @@ from expost.data.winsorized import WinsorizedMean
 from expost.errors import ExpostError, InvalidValue
 from expost.mechanism import Mechanism
 from expost.mechanisms import Gaussian
-from expost.questions import Numbers
+from expost.questions import NumericStatistic, Statistics
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import Asked
 from expost.study.parse import StudyReader
@@ -79,7 +79,16 @@ def _candidates(mechanism: Any) -> Iterator[_Given]:
     """What a mechanism may be, as a question: the first that comes back the same is it."""
     for name, kind in KINDS.items():
         for settings in kind.settings(mechanism):
-            yield {"kind": name, **settings}
+            yield {"kind": name, **settings, **_by(mechanism.question)}
+
+
+def _by(question: Any) -> _Given:
+    """What tells groups apart, if it is a statistic of all groups in one charge."""
+    if not isinstance(question, Statistics) or question.is_whole:
+        return {}
+    keys = [list(key) if len(question.values) > 1 else key[0] for key in question.keys]
+    given: _Given = {"by": [value.text for value in question.values], "by_total": question.total}
+    return given | ({"by_keys": keys} if keys else {})
 
 
 def _same(given: _Given, table: PrivateTable, mechanism: Mechanism, cost: Cost) -> bool:
@@ -99,9 +108,9 @@ def _same(given: _Given, table: PrivateTable, mechanism: Mechanism, cost: Cost) 
 def _moved(mechanism: Any, table: PrivateTable) -> Any:
     """The same mechanism on a table of the same rows."""
     moved: dict[str, Any] = {"table": table}
-    if isinstance(mechanism.question, Numbers):
+    if isinstance(mechanism.question, NumericStatistic):
         asked = replace(mechanism.question.asked, table=table)
-        return replace(mechanism, question=Numbers(asked))
+        return replace(mechanism, question=NumericStatistic(asked))
     if isinstance(mechanism.question, WinsorizedMean):
         moved["ranks"] = replace(mechanism.question.ranks, table=table)
     if isinstance(mechanism.question, Searched):

@@ -14,7 +14,7 @@ from expost.noise.grid import Grid
 from expost.questions import Quantile, Regression, Statistics
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.groups import NO_BAR, grouped
+from expost.study.kinds.groups import OF_MODELS, grouped
 from expost.study.kinds.kind import (
     CONFIDENCE,
     Accuracy,
@@ -26,7 +26,7 @@ from expost.study.kinds.kind import (
     known_settings,
     statistic_of,
 )
-from expost.study.kinds.numbers import stated
+from expost.study.kinds.numbers import settings_of
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
               "values may have any size, and it takes more of them for an answer: with too few it is "
@@ -181,7 +181,7 @@ def _rank_settings(question: Ranks, levels: dict[str, Any]) -> Iterator[dict[str
 def _regression_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     """With one pair of bounds, as studies have it, if all features have the same."""
     if isinstance(statistic := statistic_of(mechanism.question), Regression):
-        found = stated(statistic)
+        found = settings_of(statistic)
         if isinstance(found["bounds"][0], list) and all(pair == found["bounds"][0] for pair in found["bounds"]):
             found["bounds"] = found["bounds"][0]
         yield found
@@ -215,7 +215,7 @@ BOUNDED = tuple(map(grouped, (
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
         (keys.FEATURES, keys.TARGET, keys.FEATURE_BOUNDS, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE),
         _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
-        accuracy=_no_bar, settings=_regression_settings, of_groups=OfGroups(_regression_of, _line_of_group, NO_BAR),
+        accuracy=_no_bar, settings=_regression_settings, of_groups=OfGroups(_regression_of, _line_of_group, OF_MODELS),
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )))  # fmt: skip

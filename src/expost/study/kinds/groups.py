@@ -36,10 +36,10 @@ TYPICAL_SIZE = 1_000
 """Values of a group, where its error depends on their private number."""
 OF_TYPICAL_SIZE = f"each, if {TYPICAL_SIZE:,} values count"
 BY_SPREAD = "each, by how far its values spread"
-NO_BAR = "each, by the data"
+OF_MODELS = "each, by the data"
 _NOT_BEFORE = {
     BY_SPREAD: NoBar("it depends on how far the values of a group spread, which is private", later=True),
-    NO_BAR: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
+    OF_MODELS: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
 }
 _BY = Key("by", "columns", "ask about each group of rows: the columns, or expressions, that tell them apart")
 _BY_KEYS = Key("by_keys", "group keys", "the values of 'by' that are asked about; other rows are in no group")
@@ -178,17 +178,9 @@ def _refuse_alone(asked: Asked) -> None:
 
 def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
     groups = _groups(asked, asked.rows)
-    name = _name_of(asked)
-    while name in groups.names:
-        name += "_"
-    question = groups.agg(total=asked.get("by_total", False), **{name: how.statistic(asked)})
+    statistic = groups.asked(how.statistic(asked))
+    question = groups.agg(total=asked.get("by_total", False), **{statistic.name: statistic})
     return asked.made(question, delta=0 if groups.keys else asked.delta)
-
-
-def _name_of(asked: Asked) -> str:
-    """What the numbers are, as a column says it."""
-    of = asked.get("column") or asked.get("count", "rows")
-    return f"{asked.question.kind} of {of}"
 
 
 def _of_frame(asked: Asked, made: NoisyStatistics, frame: Frame, how: OfGroups) -> dict[str, Answer]:

@@ -18,7 +18,7 @@ from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
 from expost.mentions import printable
 from expost.question import Question as Asking
-from expost.questions import Numbers, Statistic, Statistics
+from expost.questions import NumericStatistic, Statistic, Statistics
 from expost.study.grammar import Key
 from expost.study.model import Question
 
@@ -304,7 +304,7 @@ def always(asked: Asked) -> bool:
 
 def statistic_of(question: Any) -> Statistic | None:
     """The one statistic that a question is about, of a table or of its groups."""
-    asked = question.asked if isinstance(question, Numbers) else question
+    asked = question.asked if isinstance(question, NumericStatistic) else question
     return asked.statistics[0] if isinstance(asked, Statistics) and len(asked.statistics) == 1 else None
 
 

@@ -33,7 +33,7 @@ from expost.study.kinds.kind import (
     always,
     statistic_of,
 )
-from expost.study.kinds.numbers import bounds_width, of_group, of_typical_size, stated
+from expost.study.kinds.numbers import bounds_width, of_group, of_typical_size, settings_of
 from expost.study.kinds.searched import (
     FOUND_LATER,
     NO_GROUP_BOUNDS,
@@ -146,7 +146,7 @@ def _settings(kind: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
     def settings(mechanism: Any) -> Iterator[dict[str, Any]]:
         statistic = statistic_of(mechanism.question)
         if statistic is not None and statistic.kind == kind:
-            yield stated(statistic)
+            yield settings_of(statistic)
         yield from searched_settings(mechanism, kind)
 
     return settings

@@ -193,16 +193,16 @@ def _count_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
 
 def _sum_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     if isinstance(statistic := statistic_of(mechanism.question), Sum):
-        yield {**stated(statistic), **_share_wanted(mechanism)}
+        yield {**settings_of(statistic), **_share_wanted(mechanism)}
 
 
 def _mean_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     if isinstance(statistic := statistic_of(mechanism.question), Mean):
-        yield stated(statistic)
+        yield settings_of(statistic)
     yield from searched_settings(mechanism, "mean")
 
 
-def stated(statistic: Statistic) -> dict[str, Any]:
+def settings_of(statistic: Statistic) -> dict[str, Any]:
     """The settings of a statistic as a study states them."""
     return {name: value for name, value in statistic.settings().items() if (name, value) != ("missing", "drop")}
 

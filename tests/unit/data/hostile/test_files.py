@@ -72,7 +72,7 @@ def test_every_line_of_csv_is_a_row(tmp_path: Path) -> None:
     def counted(*more: str, **said: Any) -> int:
         file.write_text("\n".join(["p,n", *rows[:500], *more, *rows[500:]]) + "\n")
         table = xp.read(file, unit="row", neighbours="add-remove", schema={"n": "integer"}, **said)
-        return table.where("n IS NOT NULL OR p IS NOT NULL").count().exact()
+        return int(table.where("n IS NOT NULL OR p IS NOT NULL").count().exact())
 
     for odd in ('"b,2', 'b","2', '"', '"""', 'x,"', ',,,"', 'a"b"c,3', '"a""b,1', "'x,4"):
         for quote in ({}, {"quote": ""}, {"quote": "'"}):
