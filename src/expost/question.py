@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, final
 from expost.checks import share_of
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
 from expost.mechanism import Mechanism, Out
 from expost.mentions import brief
 
@@ -114,6 +115,14 @@ class Terms:
         if self.noise is not None and self.noise not in made_with:
             raise InvalidValue(f"{title} is not made with {self.noise.capitalize()} noise: leave noise out")
         return self.price
+
+
+class OpenQuestion(ABC):
+    """What is asked of data that is given beside it: ``ledger.run(xp.Mean(bounds=(0, 100)), on=ages, epsilon=0.1)``."""
+
+    @abstractmethod
+    def about(self, data: Any, neighbours: Neighbours | None, unit: str | None) -> Question[Any]:
+        """The question about that data. Where the data does not say whose it is, it is as the ledger says."""
 
 
 class Question(ABC, Generic[Out]):

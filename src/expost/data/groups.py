@@ -24,7 +24,7 @@ from expost.questions.covariance import Correlation, Covariance
 from expost.questions.mean import Mean
 from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
-from expost.questions.regression import Regression
+from expost.questions.regression import LinearRegression
 from expost.questions.statistic import Statistic
 from expost.questions.statistics import FOUND_UNITS, Statistics
 from expost.questions.sum import Sum
@@ -126,7 +126,7 @@ class Groups(Planned):
         missing: Number | str = "drop",
     ) -> GroupStatistic:
         """Linear regression in each group, as :meth:`PrivateTable.regression`."""
-        return self.asked(Regression(features, target, bounds, target_bounds, missing))
+        return self.asked(LinearRegression(features, target, bounds, target_bounds, missing))
 
     def quantile(self, value: str, quantile: Any, **options: Any) -> GroupStatistic:
         """A quantile of each group, as :meth:`PrivateTable.quantile`."""

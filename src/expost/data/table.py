@@ -46,7 +46,7 @@ from expost.questions.covariance import Correlation, Covariance
 from expost.questions.mean import Mean
 from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
-from expost.questions.regression import Regression
+from expost.questions.regression import LinearRegression
 from expost.questions.statistic import AQuestion, Statistic
 from expost.questions.statistics import NumericStatistic, Statistics
 from expost.questions.sum import Sum
@@ -440,7 +440,7 @@ class PrivateTable(PrivateData, ShownTable):
         missing: Number | str = "drop",
     ) -> Statistics:
         """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
-        return self.asked(Regression(features, target, bounds, target_bounds, missing))
+        return self.asked(LinearRegression(features, target, bounds, target_bounds, missing))
 
     def asked(self, statistic: Statistic[AQuestion]) -> AQuestion:
         """A statistic of this table, as a question: ``visits.asked(xp.Count())`` is ``visits.count()``."""

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 class OfTwo(Statistic["Statistics | Searched"]):
     """A statistic of two columns or expressions, their values clamped to ``bounds``."""
 
-    columns: Sequence[ColumnOf]
+    columns: Sequence[ColumnOf] = ()
     bounds: Sequence[tuple[Number, Number]] | None = None
     missing: Number | str = "drop"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_listed(self.columns, "columns")
-        if len(self.columns) != 2:
+        if self.columns != ():
+            check_listed(self.columns, "columns")
+        if len(self.columns) not in (0, 2):
             raise InvalidValue(f"a {self.kind} is of two columns, got {len(self.columns)}")
 
     def question(self, table: PrivateTable) -> Statistics | Searched:
@@ -49,12 +50,14 @@ class OfTwo(Statistic["Statistics | Searched"]):
             return super().question(table)
         from expost.data.searched import Searched
 
+        check_listed(self.columns, "columns")
         values = [table.expression(column, NUMBER_KINDS, f"a {self.kind}") for column in self.columns]
         return Searched.of(table, self.kind, values, self.missing)
 
     def _read(self, table: PrivateTable, kind: type[Products]) -> Any:
         if self.bounds is None:
             raise no_bounds(self.kind)
+        check_listed(self.columns, "columns")
         return kind.of(table, self.columns, self.bounds, self.missing)
 
 

@@ -15,7 +15,7 @@ from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.mechanisms.laplace_sums import mean_reach
 from expost.questions.noised import Noised, NoiseOfNumbers
-from expost.questions.statistic import ColumnOf, Reach, Statistic, Sums, Total
+from expost.questions.statistic import ColumnOf, Reach, Statistic, Sums, Total, column_of
 from expost.questions.sum import OfClipped
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Mean(Statistic["Statistics | Searched"]):
 
     kind: ClassVar[str] = "mean"
 
-    column: ColumnOf
+    column: ColumnOf | None = None
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None
@@ -56,7 +56,7 @@ class Mean(Statistic["Statistics | Searched"]):
         """The column, parsed; raises for bounds that do not fit, or are not there."""
         if self.bounds is None:
             raise no_bounds(self.kind)
-        value = table.expression(self.column, NUMBER_KINDS, "a mean")
+        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")
         return MeanOfTable(Clipped.of(value, self.bounds, self.missing, self.grid))
 
     def question(self, table: PrivateTable) -> Statistics | Searched:
@@ -67,7 +67,9 @@ class Mean(Statistic["Statistics | Searched"]):
             raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
         from expost.data.searched import Searched
 
-        return Searched.of(table, "mean", [table.expression(self.column, NUMBER_KINDS, "a mean")], self.missing)
+        return Searched.of(
+            table, "mean", [table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")], self.missing
+        )
 
 
 def no_bounds(kind: str) -> InvalidValue:

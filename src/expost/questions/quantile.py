@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from expost.cost import Number
 from expost.data.expression import NUMBER_KINDS
 from expost.data.quantiles import Ranks
-from expost.questions.statistic import ColumnOf, Statistic
+from expost.questions.statistic import ColumnOf, Statistic, column_of
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -42,8 +42,8 @@ class Quantile(Statistic["Ranks"]):
 
     kind: ClassVar[str] = "quantile"
 
-    column: ColumnOf
-    quantile: Any
+    column: ColumnOf | None = None
+    quantile: Any = Fraction(1, 2)
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None
@@ -51,7 +51,7 @@ class Quantile(Statistic["Ranks"]):
 
     def read(self, table: PrivateTable) -> Any:
         """The quantiles of the table, as a question."""
-        value = table.expression(self.column, NUMBER_KINDS, "a quantile")
+        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a quantile")
         return Ranks.of(table, value, self.quantile, self.bounds, self.missing, self.grid, self.interval)
 
     def question(self, table: PrivateTable) -> Ranks:
@@ -69,7 +69,7 @@ class Median(Statistic["Ranks"]):
 
     kind: ClassVar[str] = "median"
 
-    column: ColumnOf
+    column: ColumnOf | None = None
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None

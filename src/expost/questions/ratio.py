@@ -40,16 +40,18 @@ class Ratio(Statistic["Statistics"]):
 
     kind: ClassVar[str] = "ratio"
 
-    columns: Sequence[ColumnOf]
-    bounds: Sequence[tuple[Number, Number]]
+    columns: Sequence[ColumnOf] = ()
+    bounds: Sequence[tuple[Number, Number]] = ()
     missing: Number | str = "drop"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_listed(self.columns, "columns")
+        if self.columns != ():
+            check_listed(self.columns, "columns")
 
     def read(self, table: PrivateTable) -> RatioOfTable:
         """Both columns, parsed; raises for bounds that do not fit."""
+        check_listed(self.columns, "columns")
         if len(self.columns) != 2 or len(self.bounds) != 2:
             raise InvalidValue(
                 f"a ratio is of two columns, with a pair of bounds for each; got {len(self.columns)} columns and "

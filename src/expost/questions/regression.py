@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from expost.cost import Number
@@ -17,7 +17,7 @@ from expost.mechanisms.linear.normal_equations import NormalEquations
 from expost.noise.sums import LaplaceSteps
 from expost.questions.noised import Noised, standard_deviation
 from expost.questions.products import Products
-from expost.questions.statistic import ColumnOf, Statistic, check_listed
+from expost.questions.statistic import ColumnOf, Statistic, check_listed, column_of
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -28,7 +28,7 @@ WHY_UNKNOWN = "it depends on the data how far noise moves a regression"
 
 
 @dataclass(frozen=True)
-class Regression(Statistic["Statistics"]):
+class LinearRegression(Statistic["Statistics"]):
     """Linear regression of a target on features.
 
     Parameters
@@ -49,24 +49,31 @@ class Regression(Statistic["Statistics"]):
 
     kind: ClassVar[str] = "regression"
 
-    features: Sequence[ColumnOf]
-    target: ColumnOf
-    bounds: Sequence[Any]
-    target_bounds: tuple[Number, Number]
+    features: Sequence[ColumnOf] = ()
+    target: ColumnOf | None = None
+    bounds: Sequence[Any] = ()
+    target_bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_listed(self.features, "features")
+        if self.features != ():
+            check_listed(self.features, "features")
+
+    def of_columns(self, names: tuple[str, ...]) -> LinearRegression:
+        """The last column is the target, if it names none itself."""
+        return self if self.features else replace(self, features=names[:-1], target=names[-1])
 
     def read(self, table: PrivateTable) -> RegressionOfTable:
         """The columns, parsed."""
+        check_listed(self.features, "features")
+        target = column_of(self.target, "target")
         pairs = list(self.bounds) if isinstance(self.bounds, Sequence) and not isinstance(self.bounds, str) else None
         if not pairs:
             raise InvalidValue(f"bounds are a pair for each feature, the lowest first, got {self.bounds!r}")
         if not any(isinstance(pair, Sequence) for pair in pairs):
             pairs = [tuple(pairs)] * len(self.features)
-        columns, ends = [*self.features, self.target], [*pairs, self.target_bounds]
+        columns, ends = [*self.features, target], [*pairs, self.target_bounds]
         found: RegressionOfTable = RegressionOfTable.of(table, columns, ends, self.missing)
         return found
 

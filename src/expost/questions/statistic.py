@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -18,6 +18,7 @@ from expost.data.expression import Expression
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
+from expost.question import OpenQuestion
 from expost.questions.noised import Noised
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Reading(ABC):
         return int(number)
 
 
-class Statistic(ABC, Generic[AQuestion]):
+class Statistic(OpenQuestion, Generic[AQuestion]):
     """A statistic of rows: a frozen record of settings, without an ε and without data.
 
     Its fields are the keys of a study, of the service's JSON, and the parameters of the table's method of that name.
@@ -208,10 +209,41 @@ class Statistic(ABC, Generic[AQuestion]):
 
         return Statistics.whole(table, self)  # type: ignore[return-value]  # which it is, it.read says
 
+    def about(self, data: Any, neighbours: Neighbours | None, unit: str | None) -> Any:
+        """The question to a table, to all of its groups, or to an array of records, each of which is one unit."""
+        from expost.data.groups import Groups
+        from expost.data.records import table_of_records
+        from expost.data.table import PrivateTable
+
+        if isinstance(data, PrivateTable | Groups):
+            return data.asked(self)
+        table = table_of_records(data, neighbours, unit)
+        return table.asked(self.of_columns(tuple(table.schema)))
+
+    def of_columns(self, names: tuple[str, ...]) -> Statistic:
+        """The same, of the columns of an array or a frame, if it names none itself."""
+        stated = {each.name for each in fields(self)}  # type: ignore[arg-type]
+        if "column" in stated and getattr(self, "column", None) is None:
+            if len(names) > 1:
+                raise InvalidValue(
+                    f"a {self.kind} is of one column, and there are {len(names)}: name the one that is meant"
+                )
+            return replace(self, column=names[0])  # type: ignore[type-var]
+        if "columns" in stated and not getattr(self, "columns", None):
+            return replace(self, columns=names)  # type: ignore[type-var]
+        return self
+
     def settings(self) -> Mapping[str, Any]:
         """The settings that are not the usual ones, as a study states them."""
         own = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # type: ignore[arg-type]
         return {name: _plain(value) for name, value, usual in own if usual is MISSING or value != usual}
+
+
+def column_of(column: ColumnOf | None, kind: str) -> ColumnOf:
+    """The column of a statistic of a table. Raises if none was named."""
+    if column is None:
+        raise InvalidValue(f"of which column is the {kind}? Name it first, as in xp.Mean('cost', bounds=…)")
+    return column
 
 
 def check_listed(values: object, what: str) -> None:

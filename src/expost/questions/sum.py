@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from expost.cost import Number
 from expost.data.clipped import Clipped
 from expost.data.expression import NUMBER_KINDS, Expression
+from expost.errors import InvalidValue
 from expost.questions.noised import Noised
-from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total
+from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total, column_of
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -39,14 +40,16 @@ class Sum(Statistic["NumericStatistic[float]"]):
 
     kind: ClassVar[str] = "sum"
 
-    column: ColumnOf
-    bounds: tuple[Number, Number]
+    column: ColumnOf | None = None
+    bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
     grid: Number | None = None
 
     def read(self, table: PrivateTable) -> SumOfTable:
         """The column, parsed; raises for bounds that do not fit."""
-        value = table.expression(self.column, NUMBER_KINDS, "a sum")
+        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a sum")
+        if self.bounds is None:
+            raise InvalidValue("a sum is of values within bounds: pass bounds=(lowest, highest)")
         return SumOfTable(Clipped.of(value, self.bounds, self.missing, self.grid))
 
 

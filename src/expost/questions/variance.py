@@ -17,7 +17,7 @@ from expost.questions.mean import Averaged, no_bounds
 from expost.questions.noised import Noised
 from expost.questions.products import Products
 from expost.questions.spread import SpreadNoise
-from expost.questions.statistic import ColumnOf, Statistic
+from expost.questions.statistic import ColumnOf, Statistic, column_of
 
 if TYPE_CHECKING:
     from expost.data.searched import Searched
@@ -45,7 +45,7 @@ class Variance(Statistic["Statistics | Searched"]):
 
     kind: ClassVar[str] = "variance"
 
-    column: ColumnOf
+    column: ColumnOf | None = None
     bounds: tuple[Number, Number] | None = None
     missing: Number | str = "drop"
 
@@ -53,7 +53,9 @@ class Variance(Statistic["Statistics | Searched"]):
         """The column, parsed; raises for bounds that do not fit, or are not there."""
         if self.bounds is None:
             raise no_bounds(self.kind)
-        found: VarianceOfTable = VarianceOfTable.of(table, [self.column], [self.bounds], self.missing)
+        found: VarianceOfTable = VarianceOfTable.of(
+            table, [column_of(self.column, self.kind)], [self.bounds], self.missing
+        )
         return found
 
     def question(self, table: PrivateTable) -> Statistics | Searched:
@@ -62,7 +64,8 @@ class Variance(Statistic["Statistics | Searched"]):
             return super().question(table)
         from expost.data.searched import Searched
 
-        return Searched.of(table, "variance", [table.expression(self.column, NUMBER_KINDS, "a variance")], self.missing)
+        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a variance")
+        return Searched.of(table, "variance", [value], self.missing)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from expost.data import PrivateQuantiles, Ranks
 from expost.frame import number_text
 from expost.mechanism import WITHHELD, Mechanism
 from expost.noise.grid import Grid
-from expost.questions import Quantile, Regression, Statistics
+from expost.questions import LinearRegression, Quantile, Statistics
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_MODELS, grouped
@@ -123,8 +123,8 @@ def _fitted(asked: Asked) -> Mechanism:
     return asked.made(question)
 
 
-def _regression_of(asked: Asked) -> Regression:
-    return Regression(
+def _regression_of(asked: Asked) -> LinearRegression:
+    return LinearRegression(
         tuple(asked["features"]),
         asked["target"],
         tuple(asked["bounds"]),
@@ -180,7 +180,7 @@ def _rank_settings(question: Ranks, levels: dict[str, Any]) -> Iterator[dict[str
 
 def _regression_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
     """With one pair of bounds, as studies have it, if all features have the same."""
-    if isinstance(statistic := statistic_of(mechanism.question), Regression):
+    if isinstance(statistic := statistic_of(mechanism.question), LinearRegression):
         found = settings_of(statistic)
         if isinstance(found["bounds"][0], list) and all(pair == found["bounds"][0] for pair in found["bounds"]):
             found["bounds"] = found["bounds"][0]
