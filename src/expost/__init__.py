@@ -72,6 +72,7 @@ else:
             "NoLedgers",
             "NotCopyable",
             "NotStorable",
+            "PaidAgainWarning",
             "RequestRejected",
             "ReservationClosed",
             "SnapshotLost",

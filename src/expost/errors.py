@@ -29,6 +29,7 @@
     ├── EngineFailed                     the engine behind a private table broke down; it says no more than that
     └── MissingDependency (ImportError)  an optional package is not installed
 
+    PaidAgainWarning (UserWarning)       a question was asked and paid for before, and its data has no name and version
     UnrecordedWarning (UserWarning)      a model was trained without a ledger, so that its ε is recorded nowhere
     UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
 
@@ -382,6 +383,10 @@ class MissingDependency(ExpostError, ImportError):
     def _message(self) -> Iterator[str | Mention]:
         brings = self.package if self.extra is None else f"'expost[{self.extra}]'"
         yield f"{self.what} need {self.package}: pip install {brings}"
+
+
+class PaidAgainWarning(UserWarning):
+    """A question was asked before on the same terms, and is paid for again: nothing says that the data is the same."""
 
 
 class UnrecordedWarning(UserWarning):

@@ -2,6 +2,9 @@
 
 Fields of expost's own classes are left out at their defaults, so that a new field with a default changes no
 fingerprint; of other people's classes, whose defaults may change, all fields are written. Numbers count by their value.
+
+A public identity is a fingerprint for one more purpose: two questions that have the same are the same question about
+the same data. So it says which data, by what was stated of it, and is refused wherever a name stands for code.
 What cannot be identified from its contents (a lambda, a local function, a bound method, a partial, an object that
 is not a record, anything defined in ``__main__``) needs a name: the mechanism's ``name=`` identifies it.
 """
@@ -60,6 +63,59 @@ def identify(mechanism: Any) -> MechanismIdentity:
             raise
         _refuse(writer.whose, "holds a number with too many digits")
     return MechanismIdentity(content, tuple(writer.data))
+
+
+class DataFacts(NamedTuple):
+    """What is public of the data that a question is about: the ``_public_facts`` of a class.
+
+    Attributes
+    ----------
+    facts
+        All that decides what the data is and how it is read, in public words. Never anything made from its contents.
+    named
+        Whether they say which data it is: its name and its version were stated.
+    rows
+        What has the rows, if nothing in the facts says where they are: another object is other data.
+    """
+
+    facts: Mapping[str, Any]
+    named: bool
+    rows: Any = None
+
+
+class PublicIdentity(NamedTuple):
+    """What is asked of which data, by public words alone.
+
+    Attributes
+    ----------
+    digest
+        Equal for equal settings about data of equal facts.
+    named
+        Whether the data was named: then equal digests mean the same question.
+    rows
+        What has the rows, of data that says nowhere where they are.
+    """
+
+    digest: str
+    named: bool
+    rows: tuple[Any, ...]
+
+
+def public_identity(asked: Any) -> PublicIdentity | None:
+    """The public identity of a question, or of its mechanism. None if words do not tell what it is.
+
+    That is so if it is about no data that has public facts, or also about other data; and if it holds a function or an
+    object of somebody else's class: its name would stay the same when its code changes.
+    """
+    writer = _PublicWriter(type(asked).__qualname__)
+    try:
+        digest = sha256(canonical({"$asked": writer.write(asked, "itself")}))
+    except (RecursionError, ValueError, _Unset):
+        return None
+    if not writer.about or writer.data:
+        return None
+    rows = tuple(each.rows for each in writer.about if each.rows is not None)
+    return PublicIdentity(digest, all(each.named for each in writer.about), rows)
 
 
 class _Unset(Exception):
@@ -174,6 +230,39 @@ class _Writer:
         if not self.named:
             _refuse(self.whose, why)
         return {"$named": where}
+
+
+class _PublicWriter(_Writer):
+    """Writes public words only, and gathers which data they are about."""
+
+    def __init__(self, whose: str) -> None:
+        super().__init__(whose)
+        self.about: list[DataFacts] = []
+
+    def write(self, value: Any, where: str) -> Any:
+        """Floats by what they are: 0.1 may be read as a tenth, which the fraction of the same value is not."""
+        if type(value) is float and not (value.is_integer() and abs(value) < 2**53 and value.hex() != "-0x0.0p+0"):
+            return {"$float": value.hex()}
+        return super().write(value, where)
+
+    def _nameless(self, where: str, why: str) -> Any:
+        """A mechanism's own name is no help: it does not change when its code does."""
+        _refuse(self.whose, why)
+
+    def _compound(self, value: Any, where: str) -> Any:
+        kind = type(value)
+        if kind.__module__.partition(".")[0] not in _PLAIN or callable(value) or _says_itself(kind):
+            _refuse(self.whose, f"holds {_a(value)} in {where!r}")
+        if not hasattr(kind, "_public_facts"):
+            return super()._compound(value, where)
+        about: DataFacts = value._public_facts
+        self.about.append(about)
+        facts = {name: self.write(each, name) for name, each in about.facts.items()}
+        return {"$data": [self._class(kind, where), facts]}
+
+
+_PLAIN = frozenset({"expost", "builtins", "numpy", "types"})
+"""Whose classes mean the same tomorrow."""
 
 
 def ordered(guarantee: Guarantee) -> dict[str, Any]:

@@ -214,9 +214,12 @@ class Release(AsFrame, Generic[Published]):
     entry
         The ledger's entry, as it was when the value was delivered.
     replayed
-        Whether the value was read from the ledger under its key: nothing was sampled, and nothing more charged.
+        Whether the value was read from the ledger: nothing was sampled, and nothing more charged.
     origin
         Which entry of which ledger it is: numbers of one entry share their noise, also if it is read again.
+    known
+        Whether it answers a new request from the books, by an entry that was published before. Then nothing is charged
+        for it, and ``entry`` says what was paid then. (The same request once more, under its key, has its own receipt.)
     output
         What it published as ``mechanism.part_of`` reads it: numbers are plain.
 
@@ -228,6 +231,7 @@ class Release(AsFrame, Generic[Published]):
     entry: Entry
     replayed: bool = False
     origin: Hashable = field(default=None, repr=False)
+    known: bool = False
     output: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -254,13 +258,18 @@ class Release(AsFrame, Generic[Published]):
 
     @property
     def reserved(self) -> Cost:
-        """The worst case that was reserved."""
-        return self.entry.reserved
+        """The worst case that was reserved; nothing for what was known."""
+        return Cost(0) if self.known else self.entry.reserved
 
     @property
     def charged(self) -> Cost:
-        """What the part costs. Noise that has no ε costs none, and is shown as its ρ or Rényi price."""
+        """What the part costs. Noise that has no ε costs none, and is shown as its ρ or Rényi price.
+
+        What was known costs nothing: what was paid for it then is ``entry.charged``.
+        """
         assert self.entry.charged is not None
+        if self.known:
+            return Cost(0)
         used = self.entry.used[1]
         return (
             CostBesideNoise.of(self.entry.charged, str(used))
@@ -300,7 +309,7 @@ class Release(AsFrame, Generic[Published]):
         return self.entry == other.entry and _same(self.output, other.output)
 
     def __hash__(self) -> int:
-        return hash((self.entry.id, self.part, self.charged))
+        return hash((self.entry.id, self.part, self.entry.charged))
 
     def __repr__(self) -> str:
         entry = f"entry {self.entry.id} of {printable(self.entry.account)!r}"
@@ -317,10 +326,12 @@ class Release(AsFrame, Generic[Published]):
 
     @property
     def _line(self) -> str:
-        replayed = " · replayed, nothing more was charged" if self.replayed else ""
+        replayed = " · replayed, nothing more was charged" if self.replayed and not self.known else ""
         return f"{type(self.mechanism).__name__}: {self._what} · {self._receipt()}{replayed}"
 
     def _receipt(self) -> str:
+        if self.known:
+            return f"replayed from entry {self.entry.id}, nothing was charged"
         reserved, paid, left = self.entry.used
         if reserved.is_noise:  # it has no ε: what it used is its ρ, and its price on the Rényi meter
             return f"reserved {reserved}, charged {paid}{_renyi(self.entry)}, refunded {left}"

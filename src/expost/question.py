@@ -6,15 +6,18 @@ Which mechanism that is, is a public rule: see :meth:`Question.mechanism`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Literal, final
 
 from expost.checks import share_of
 from expost.cost import Cost, Number, exact
 from expost.errors import InvalidValue
+from expost.fingerprint import public_identity
 from expost.guarantee import Neighbours
-from expost.mechanism import Mechanism, Out
+from expost.mechanism import WITHHELD, Mechanism, Out
 from expost.mentions import brief
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 NoiseName = Literal["laplace", "gaussian"]
 WITHIN_CONFIDENCE = "0.95"
 """How sure an accuracy is: that of ``within=``, and that by which two kinds of noise are compared."""
+_STORED = frozenset({type(None), str, int, float, Decimal, Fraction})
+"""The types of terms that are kept as they are; other numbers are kept by their value."""
 _NO_PRICE = (
     "a question has no ε of its own: say what it may cost or how accurate it must be: epsilon=… or within=…, as in "
     "ledger.run(table.count(), epsilon=0.1)"
@@ -85,6 +90,17 @@ class Terms:
         return cls(epsilon=amount, within=distance, share=share, delta=delta, noise=noise, meters=meters)
 
     @property
+    def said(self) -> dict[str, Any]:
+        """What was said, in values that every store takes, to be kept beside an answer; the meters are the ledger's."""
+        said = {name: getattr(self, name) for name in ("epsilon", "within", "share", "delta", "noise")}
+        return {name: each if type(each) in _STORED else exact(each, name) for name, each in said.items()}
+
+    @classmethod
+    def as_said(cls, said: Mapping[str, Any], meters: LedgerMeters | None) -> Terms:
+        """The terms that were kept."""
+        return cls(**said, meters=meters)
+
+    @property
     def price(self) -> Number:
         """The ε. Raises where only an accuracy was given."""
         if self.epsilon is None:
@@ -128,8 +144,21 @@ class OpenQuestion(ABC):
 class Question(ABC, Generic[Out]):
     """What is asked, without an ε: a frozen record that ledgers make a mechanism of.
 
-    ``ledger.run(question, epsilon=0.1)`` runs it. To a ledger it is :meth:`mechanism` and nothing else.
+    ``ledger.run(question, epsilon=0.1)`` runs it. To a ledger it is :meth:`mechanism`, and :attr:`identity`, by which
+    an answer is found that was published before.
     """
+
+    @property
+    def identity(self) -> str | None:
+        """What is asked of which data, as a digest: the same in every process, and never made from contents.
+
+        It has all settings of the question; the table's unit, neighbours, columns, filters, derived columns and public
+        tables; and where the data is or what it is called, with its stated version. None if the data has no version:
+        then nothing says that the same words mean the same data, and no answer is ever used again. Nor is there one if
+        the question holds a function or an object of another package, whose code may change.
+        """
+        found = public_identity(self)
+        return found.digest if found is not None and found.named else None
 
     @final
     def mechanism(
@@ -171,6 +200,57 @@ class Question(ABC, Generic[Out]):
     @abstractmethod
     def _mechanism(self, terms: Terms) -> Mechanism[None, Out]:
         """The mechanism on these terms. Raises ``InvalidValue`` for terms that it does not take."""
+
+
+def is_as_accurate(then: Terms, made: Mechanism, output: Any, now: Terms, wanted: Mechanism) -> bool:
+    """Whether an answer that was published is at least as accurate as what the same question asks for on other terms.
+
+    ``made`` is the mechanism of ``then`` and ``wanted`` that of ``now``. All of it is public. An answer that was
+    withheld is one on its own terms only.
+
+    A share of the answer (``within="2 %"``) is reached by what reached that share or a smaller one, or had as much ε to
+    reach it. A distance is reached by any noise that stays within it. For an ε, noise of the same kind is compared by
+    its error bound, and, where none is known before, by ε and δ.
+    """
+    if output is WITHHELD:
+        return False
+    if now.share is not None:
+        reached = getattr(output, "met", None) is True
+        return then.share is not None and then.share <= now.share and (reached or _most(then) >= _most(now))
+    if then.share is not None:
+        return False
+    bound = _bound(made)
+    if now.within is not None:
+        return bound is not None and bound <= exact(now.within, "within")
+    if _kind(made) != _kind(wanted):
+        return False
+    least = _bound(wanted)
+    if bound is not None and least is not None:
+        return bound <= least
+    if then.accurate or then.noise != now.noise:
+        return False
+    spent, allowed = exact(then.delta, "δ"), exact(now.delta, "δ")
+    return _most(then) >= _most(now) and spent >= allowed and bool(spent) == bool(allowed)
+
+
+def _most(terms: Terms) -> Fraction:
+    """The most ε that was allowed."""
+    return exact(terms.price, "ε")
+
+
+def _kind(mechanism: Mechanism) -> tuple[type, type]:
+    """What kind of mechanism it is, with what kind of noise."""
+    return type(mechanism), type(getattr(mechanism, "noise", None))
+
+
+def _bound(mechanism: Any) -> Fraction | None:
+    """How far off all its numbers are at most; None if that is not known before it is run."""
+    if not hasattr(mechanism, "error_bound"):
+        return None
+    try:
+        return Fraction(mechanism.error_bound(WITHIN_CONFIDENCE))
+    except (TypeError, ValueError, OverflowError):  # it takes an output, or a number of values; or is not finite
+        return None
 
 
 def _as_share(within: Any) -> Fraction | None:

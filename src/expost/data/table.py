@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, overload
 
 from expost.cost import Number
@@ -30,6 +30,7 @@ from expost.data.groups import Groups
 from expost.data.histograms import Histogram
 from expost.data.lookups import lookup_steps
 from expost.data.lost import Lost
+from expost.data.place import check_stated, place_of
 from expost.data.quantiles import Ranks
 from expost.data.searched import Searched
 from expost.data.showing import ShownTable
@@ -37,7 +38,7 @@ from expost.data.steps import TableStep
 from expost.data.unit import Of, Unit, as_unit
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import InvalidValue, MissingDependency
-from expost.fingerprint import DATA
+from expost.fingerprint import DATA, DataFacts
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import PrivateData
 from expost.mentions import Argument, brief, printable
@@ -70,6 +71,8 @@ def read(
     engine: Literal["duckdb", "spark"] | None = None,
     size: int | None = None,
     key: int | None = None,
+    name: str | None = None,
+    version: str | None = None,
 ) -> PrivateTable:
     """Read a private table: Parquet or CSV files, a table of a database, or a data frame.
 
@@ -113,6 +116,15 @@ def read(
         The number of units, if it is known, under ``"substitute"``.
     key
         Fixes which rows count where a unit has too many; by default it is random and secret.
+    name
+        What the data is called. With a version, tables of one name have the same rows, wherever they are read from.
+    version
+        Which version of the data it is, as ``"2026-11"``: the same rows whenever it is stated. Then a question that was
+        published before, in this ledger and account, with at least the accuracy that is asked for, is answered from the
+        books and costs nothing. Say another version when a row changes: nobody compares contents, because whether they
+        changed is private. Files need no name beside it, as their path says which they are; frames, connections,
+        addresses of databases and engines do. Without a version every question is paid for. A ``key`` that was chosen
+        belongs to a question, because another one is another sample of rows; the random one does not.
 
     Frames, and tables of PostgreSQL, are copied when they are read, and CSV files when the first question is asked, so
     later changes to them have no effect; Spark reads its frames anew for each query.
@@ -131,7 +143,16 @@ def read(
     differ in such bytes only are still different units; in a Parquet file that DuckDB reads, a unit's name with a
     question mark names nobody.
     """
+    check_stated(name, "name")
+    check_stated(version, "version")
     found = _engine(source, table, Form(schema, delimiter, quote, decimal, encoding, partitions), engine)
+    place = place_of(source, name, table, partitions, found)
+    if version is not None and place is None:
+        raise InvalidValue(
+            "a version is that of something with a name, and nothing says what this data is called: pass ",
+            Argument("name", "visits"),
+            ", too",
+        )
     whose, relation = as_unit(unit), as_neighbours(neighbours)
     if relation is None:
         raise InvalidValue("neighbours is missing: pass 'add-remove' or 'substitute'")
@@ -156,8 +177,9 @@ def read(
         raise InvalidValue("key is a whole number, and something else was given: pass one, or leave key out")
     columns, secret = tuple(found.schema.items()), secrets.randbits(128) if key is None else key
     return PrivateTable(
-        found.name, whose, relation, columns, (), size, found, secret, key, delimiter, quote, decimal, encoding
-    )
+        name or found.name, whose, relation, columns, (), size, found, secret, key, delimiter, quote, decimal, encoding,
+        version, place,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,6 +211,10 @@ class PrivateTable(PrivateData, ShownTable):
         That key, if the caller chose it.
     delimiter, quote, decimal, encoding
         The format of a CSV file, as far as it was declared.
+    version
+        Which version of the data it is, if that was stated.
+    place
+        Where the rows are, or what they are called, and what reads them; None if nothing says it.
 
     Proof: thm-table
     """
@@ -206,6 +232,8 @@ class PrivateTable(PrivateData, ShownTable):
     quote: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    version: str | None = None
+    place: str | None = field(default=None, compare=False)
 
     # ---- other tables
 
@@ -484,6 +512,14 @@ class PrivateTable(PrivateData, ShownTable):
             "on= is a private table, which is asked questions of its own: run table.mean(…) or table.count() without "
             "on=, as in ledger.run(table.count(), epsilon=0.1); a mechanism for arrays runs on=table.column(…)"
         )
+
+    @property
+    def _public_facts(self) -> DataFacts:
+        """All of it but the rows and the secret key: by that a ledger tells whether a question was published before."""
+        said = [each.name for each in fields(self) if each.compare and not each.metadata.get("data")]
+        facts = {each: getattr(self, each) for each in said if each != "name"} | {"place": self.place}
+        named = self.version is not None and self.place is not None
+        return DataFacts(facts, named, self.engine if self.place is None else None)
 
     @property
     def schema(self) -> dict[str, Kind]:

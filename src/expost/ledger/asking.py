@@ -8,7 +8,7 @@ from expost.cost import Cost, Number
 from expost.errors import InvalidValue
 from expost.guarantee import Guarantee
 from expost.mechanism import Mechanism, PrivateData
-from expost.question import NoiseName, Question
+from expost.question import NoiseName, OpenQuestion, Question
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -43,9 +43,17 @@ def as_mechanism(
     return what
 
 
+def refuse_both(key: str | None, again: bool) -> None:
+    """Raise if a key is given for what is to be sampled again."""
+    if again and key is not None:
+        raise InvalidValue("a key never samples twice: leave key out to buy an answer again, or leave again=True out")
+
+
 def neither(what: Any) -> str:
     """Why something can be neither run nor quoted."""
     kind = type(what).__name__
+    if isinstance(what, OpenQuestion):
+        return f"of what is the {kind} asked? Ask a table, as in table.asked({what!r}), to know what it would cost"
     if isinstance(what, PrivateData):
         return f"a {kind} is data, not a question about it: ask it one, as in ledger.run(table.count(), epsilon=0.1)"
     if isinstance(what, type):
@@ -68,13 +76,18 @@ def as_plans(
     noise: NoiseName | None,
 ) -> list[Any]:
     """The mechanisms and guarantees of a plan: one or several; each question in it is made into its mechanism."""
-    listed = [planned] if isinstance(planned, Mechanism | Guarantee | Question) else list(_several(planned))
+    asked = each_planned(planned)
     said: dict[str, Any] = {"epsilon": epsilon, "within": within, "delta": delta, "noise": noise}
-    if not any(isinstance(each, Question) for each in listed) and {*said.values()} != {None, 0}:
+    if not any(isinstance(each, Question) for each in asked) and {*said.values()} != {None, 0}:
         raise InvalidValue(
             "mechanisms and guarantees have their own ε: epsilon=, within=, delta= and noise= are for questions"
         )
-    return [each.mechanism(**said, meters=meters) if isinstance(each, Question) else each for each in listed]
+    return [each.mechanism(**said, meters=meters) if isinstance(each, Question) else each for each in asked]
+
+
+def each_planned(planned: Any) -> list[Any]:
+    """What is planned: one, or several."""
+    return [planned] if isinstance(planned, Mechanism | Guarantee | Question) else list(_several(planned))
 
 
 def _several(planned: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sized
+from collections.abc import Hashable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +29,22 @@ class Kept:
         What was published, as ``mechanism.part_of`` reads it.
     frame
         The same as people read it, in cells of plain JSON; None if it is too long to be kept twice.
+    terms
+        On which terms a question was asked, so that its mechanism can be made again; None if it has no identity.
     """
 
     output: Any
     frame: Frame | None = None
+    terms: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, mechanism: Mechanism, output: Any, origin: Hashable) -> Kept:
+    def of(cls, mechanism: Mechanism, output: Any, origin: Hashable, terms: Mapping[str, Any] | None = None) -> Kept:
         """What is kept of an output."""
         if _length(output) > MOST_KEPT:
-            return cls(output)
+            return cls(output, None, terms)
         value = output if output is WITHHELD else mechanism.answer_of(output, origin)
         frame = frame_of(value, mechanism)
-        return cls(output, Frame.from_json(frame.to_json()) if len(frame) <= MOST_KEPT else None)
+        return cls(output, Frame.from_json(frame.to_json()) if len(frame) <= MOST_KEPT else None, terms)
 
     @property
     def rows(self) -> Frame:
@@ -49,7 +52,7 @@ class Kept:
         return frame_of(self.output, _Unknown) if self.frame is None else self.frame
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
-        return Kept(copy.deepcopy(self.output, memo), self.frame)
+        return Kept(copy.deepcopy(self.output, memo), self.frame, self.terms)
 
 
 class _Unknown:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from expost.checks import as_whole
 from expost.cost import Cost, Number
-from expost.errors import AlreadyReserved, BalanceChanged, InvalidValue, NotCopyable, UnknownEntry
+from expost.errors import AlreadyReserved, BalanceChanged, InvalidValue, KeyConflict, NotCopyable, UnknownEntry
 from expost.frame import Frame
 from expost.guarantee import Guarantee, Neighbours, as_neighbours
 from expost.ledger import arguments
 from expost.ledger.address import create_ledger, open_store
-from expost.ledger.asking import as_mechanism, as_plans
+from expost.ledger.asking import as_mechanism, as_plans, each_planned, refuse_both
 from expost.ledger.codec import Described, described
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Entry, Manner, Path, Request
@@ -23,10 +23,11 @@ from expost.ledger.kept import Kept, as_kept
 from expost.ledger.memory import MemoryStore
 from expost.ledger.metered import remaining, spent_and_reserved
 from expost.ledger.operations import Create
+from expost.ledger.paid import OnTerms
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
-from expost.ledger.reservation import Reservation, origin_of, refuse_used_key, spend, unseen
+from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
 from expost.ledger.showing import Entries, ShownLedger
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
@@ -34,7 +35,7 @@ from expost.ledger.trail import Head, TrailLine, write_export
 from expost.ledger.whose import in_books
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
-from expost.question import NoiseName, Question
+from expost.question import NoiseName, OpenQuestion, Question, Terms
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import Accounting, LedgerMeters
@@ -156,8 +157,28 @@ class Ledger(ShownLedger):
 
     @overload
     def run(
-        self, what: Mechanism[In, Out], on: In | None = None, *, key: str | None = None, label: str | None = None
+        self,
+        what: Mechanism[In, Out],
+        on: In | None = None,
+        *,
+        key: str | None = None,
+        label: str | None = None,
+        again: bool = False,
     ) -> Release[Out]: ...
+    @overload
+    def run(
+        self,
+        what: OpenQuestion,
+        on: Any,
+        *,
+        epsilon: Number | Cost | None = None,
+        within: Number | str | None = None,
+        delta: Number = 0,
+        noise: NoiseName | None = None,
+        key: str | None = None,
+        label: str | None = None,
+        again: bool = False,
+    ) -> Release[Any]: ...
     @overload
     def run(
         self,
@@ -169,6 +190,7 @@ class Ledger(ShownLedger):
         noise: NoiseName | None = None,
         key: str | None = None,
         label: str | None = None,
+        again: bool = False,
     ) -> Release[Out]: ...
     def run(
         self,
@@ -181,15 +203,24 @@ class Ledger(ShownLedger):
         noise: NoiseName | None = None,
         key: str | None = None,
         label: str | None = None,
+        again: bool = False,
     ) -> Release[Any]:
         """Answer a question, or run a mechanism on data: reserve the worst case, sample, charge the output's part.
+
+        A question that was published before is free. If its data has a version (:func:`~expost.read`), and this account
+        has published the same question with at least the accuracy that is asked for now, the release is that one:
+        ``release.replayed`` is True, ``release.charged`` is 0, and ``release.entry`` is the entry that paid. It works
+        in every process that opens the ledger. Only an answer that is more accurate than what is known is bought, in
+        full. A question about data without a version is paid for each time, and asking it twice on the same terms gives
+        a :class:`~expost.errors.PaidAgainWarning`.
 
         Parameters
         ----------
         what
             A question, such as ``table.count()``; or a mechanism, which has its own ε.
         on
-            The data of a mechanism. A question has its own.
+            The data of a mechanism; or what a statistic is asked of, such as ``xp.Mean(bounds=(0, 100))``: a table, its
+            groups, or an array of records, each of which is one unit. A question of a table has its own.
         epsilon, within, delta, noise
             What the answer to a question may cost, or how accurate it must be, by the rule of
             :meth:`~expost.question.Question.mechanism`: ``epsilon=0.1``, ``epsilon=ledger.remaining`` (its ε; no δ is
@@ -200,10 +231,23 @@ class Ledger(ShownLedger):
             put its version into the key.
         label
             What the ledger's statement calls it.
+        again
+            Buy fresh noise although an answer may be known; a key never does.
 
         An exception while sampling charges the worst case and is raised again with a note.
+
+        Proof: lem-paid-once
         """
+        refuse_both(key, again)
+        if isinstance(what, OpenQuestion):
+            what, on = what.about(on, self.neighbours, self.unit), None
         mechanism = as_mechanism(what, on, self._prices, epsilon=epsilon, within=within, delta=delta, noise=noise)
+        if key is None and isinstance(what, Question):
+            asked = self._asked(what, mechanism, epsilon, within, delta, noise)
+            if asked.identity is not None:
+                return self._run_once(asked, label, again=again)
+            if not again:
+                asked.warn_if_again(self._store, stacklevel=3)
         return self._run(mechanism, on, self._request("run", mechanism, mechanism.guarantee, label, key, on))
 
     def _run(self, mechanism: Mechanism[In, Out], on: In | None, request: Request) -> Release[Out]:
@@ -217,12 +261,51 @@ class Ledger(ShownLedger):
             if used.entry.state != "settled":
                 raise
             return self.stored_release(mechanism, used.entry)
+        return self._sampled(mechanism, on, spending)
+
+    def _run_once(self, asked: OnTerms, label: str | None, *, again: bool) -> Release[Any]:
+        """Answer a question that has an identity: from the books if they have an answer, and else under its next key.
+
+        Who loses the race for a key looks again: somebody else has bought an answer, or is about to.
+        """
+        mechanism = asked.mechanism
+        first = self._request("run", mechanism, mechanism.guarantee, label, asked.key(1), what=asked.what)
+        while True:
+            bought = asked.bought(self._store)
+            if not again:
+                entry, made = asked.found(self._store, bought)
+                if entry is not None:
+                    if made is None:
+                        raise AlreadyReserved(entry)
+                    return self.stored_release(made, entry, known=True)
+            mechanism.check(None)
+            try:
+                spending = spend(self._store, first._replace(key=asked.key(bought + 1)), begin=True)
+            except (AlreadyReserved, KeyConflict):
+                continue
+            return self._sampled(mechanism, None, spending, asked.terms)
+
+    def _sampled(
+        self, mechanism: Mechanism[In, Out], on: In | None, spending: MechanismReservation, terms: Terms | None = None
+    ) -> Release[Out]:
+        """Sample once, and publish it."""
         try:
-            output = mechanism.sample(on, self._noise)  # type: ignore[arg-type]  # checked above
+            output = mechanism.sample(on, self._noise)  # type: ignore[arg-type]  # checked before
         except BaseException as error:
             spending.forfeit(error)
             raise
-        return spending.publish(mechanism, output)
+        return spending.publish(mechanism, output, None if terms is None else terms.said)
+
+    def _asked(
+        self,
+        question: Question[Any],
+        mechanism: Any,
+        epsilon: Number | Cost | None,
+        within: Number | str | None,
+        delta: Number,
+        noise: NoiseName | None,
+    ) -> OnTerms:
+        return OnTerms(question, Terms.of(epsilon, within, delta, noise, self._prices), mechanism, self._path)
 
     def open(
         self, mechanism: Interactive[AnInteraction], on: Any = None, *, key: str | None = None, label: str | None = None
@@ -303,11 +386,14 @@ class Ledger(ShownLedger):
             raise AlreadyReserved(entry)
         return as_kept(self._store.output(entry.id))
 
-    def stored_release(self, mechanism: Mechanism[In, Out], entry: Entry) -> Release[Out]:
-        """What was published for an entry, as a release of its mechanism. Nothing is sampled or charged."""
+    def stored_release(self, mechanism: Mechanism[In, Out], entry: Entry, *, known: bool = False) -> Release[Out]:
+        """What was published for an entry, as a release of its mechanism. Nothing is sampled or charged.
+
+        ``known`` if it answers another request than that of the entry.
+        """
         origin = origin_of(self._store, entry.id)
         output = as_kept(self._store.output(entry.id)).output
-        return Release(mechanism, output, entry, replayed=True, origin=origin)
+        return Release(mechanism, output, entry, replayed=True, origin=origin, known=known)
 
     # ---- accounts
 
@@ -485,18 +571,34 @@ class Ledger(ShownLedger):
         within: Number | str | None = None,
         delta: Number = 0,
         noise: NoiseName | None = None,
+        again: bool = False,
     ) -> Quote:
         """What a question, mechanism or guarantee would cost at worst and at best, or several of them together.
 
         Nothing is charged, and no data is touched. ``epsilon``, ``within``, ``delta`` and ``noise`` are for the
-        questions among them, for each by itself, as in :meth:`run`.
+        questions among them, for each by itself, as in :meth:`run`. A question that was published before costs nothing,
+        unless ``again``; its entry is in ``known``.
 
         >>> quote = Ledger(epsilon=1).quote([Guarantee({"hit": 0.75, "miss": 0.25})] * 2)
         >>> quote.worst, quote.best, quote.fits
         (Cost(1.5), Cost(0.5), False)
         """
-        plans = as_plans(planned, self._prices, epsilon=epsilon, within=within, delta=delta, noise=noise)
-        return quoted(self, plans)
+        asked = each_planned(planned)
+        plans = as_plans(asked, self._prices, epsilon=epsilon, within=within, delta=delta, noise=noise)
+        known: dict[int, int] = {}
+        if not again:
+            for place, (what, plan) in enumerate(zip(asked, plans, strict=True)):
+                if isinstance(what, Question):
+                    entry = self._known_entry(self._asked(what, plan, epsilon, within, delta, noise))
+                    known |= {} if entry is None else {place: entry}
+        return quoted(self, plans, known)
+
+    def _known_entry(self, asked: OnTerms) -> int | None:
+        """The entry that has the answer to a question, if there is one."""
+        if asked.identity is None:
+            return None
+        entry, made = asked.found(self._store, asked.bought(self._store))
+        return None if entry is None or made is None else entry.id
 
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
         """The lines of a statement, one at a time, so that memory use does not grow with the number of entries."""

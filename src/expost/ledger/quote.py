@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.accounting.amounts import Amounts
@@ -29,6 +30,8 @@ class Quote(NamedTuple):
         Its cost on other meters than the basic sum, if the ledger has any.
     has_room
         Whether the worst case of all of it fits on at least one meter; only with several meters.
+    known
+        The entries that have published what is asked already: these questions are free.
     """
 
     worst: Cost
@@ -37,6 +40,7 @@ class Quote(NamedTuple):
     worst_amounts: Amounts | None = None
     best_amounts: Amounts | None = None
     has_room: bool = False
+    known: tuple[int, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -44,17 +48,23 @@ class Quote(NamedTuple):
         return self.has_room if self.worst_amounts is not None else self.worst <= self.remaining
 
 
-def quoted(ledger: Ledger, planned: Iterable[Mechanism | Guarantee]) -> Quote:
-    """What mechanisms would cost together, on every meter. Those that can be run are priced as runs."""
+def quoted(
+    ledger: Ledger, planned: Iterable[Mechanism | Guarantee], known: Mapping[int, int] = MappingProxyType({})
+) -> Quote:
+    """What mechanisms would cost together, on every meter. Those that can be run are priced as runs.
+
+    ``known`` has the entries of those that cost nothing, by their places in the plan.
+    """
     from expost.accounting.tariff import together
     from expost.ledger.imagined import Imagined
 
     now = Imagined.of(ledger)
     plans: Any = list(planned) if isinstance(planned, Iterable) else planned
     check_plan(ledger, ledger.name.partition("/")[0], as_guarantees(plans))
-    priced = [now.charges(plan) for plan in plans]
+    priced = [now.charges(plan) for place, plan in enumerate(plans) if place not in known]
+    entries = tuple(known.values())
     worst, best = together(worst for worst, _ in priced), together(best for _, best in priced)
     if now.meters is None:
-        return Quote(worst.cost, best.cost, now.remaining)
+        return Quote(worst.cost, best.cost, now.remaining, known=entries)
     room = now.after(worst) is not None
-    return Quote(worst.cost, best.cost, now.remaining, worst.amounts, best.amounts, room)
+    return Quote(worst.cost, best.cost, now.remaining, worst.amounts, best.amounts, room, entries)

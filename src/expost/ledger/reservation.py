@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -163,13 +163,15 @@ class MechanismReservation(Reservation):
         super().__init__(store, entry)
         self._process = here()
 
-    def publish(self, mechanism: Mechanism[Any, Out], output: Out) -> Release[Out]:
-        """Settle the part of an output, and return its release."""
+    def publish(
+        self, mechanism: Mechanism[Any, Out], output: Out, terms: Mapping[str, Any] | None = None
+    ) -> Release[Out]:
+        """Settle the part of an output, and return its release. ``terms`` are kept beside it."""
         self._refuse_forked("settle")
         origin = origin_of(self._store, self.id)
         try:
             part = mechanism.part_of(output)
-            kept = output if self._entry.key is None else Kept.of(mechanism, output, origin)
+            kept = output if self._entry.key is None else Kept.of(mechanism, output, origin, terms)
         except BaseException as error:
             self.forfeit(error)
             raise

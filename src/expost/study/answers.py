@@ -12,6 +12,7 @@ from expost.errors import ExpostError
 from expost.frame import Frame, csv_text, plain
 from expost.ledger import Entry, Ledger
 from expost.ledger.entry import Used
+from expost.ledger.paid import is_derived
 from expost.study.key import ledger_key, parts_of
 from expost.study.model import Study
 from expost.study.shown import NumberLine, key_text, named, number_lines, words_of
@@ -62,7 +63,8 @@ def _published(ledger: Ledger, entry: Entry, asked: set[str] | None) -> Publishe
     _, charged, _ = entry.used
     assert charged is not None
     parts = parts_of(entry.key)
-    question = entry.key if parts is None else parts.question
+    known = entry.what if is_derived(entry.key) else entry.key
+    question = known if parts is None else parts.question
     frame = _frame(ledger, entry.key)
     return PublishedAnswer(
         entry.id,

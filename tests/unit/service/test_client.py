@@ -138,6 +138,8 @@ def test_the_ledger(connection: Connection) -> None:
     first, again = (ledger.run(question, key=key, label="labelled") for _ in range(2))
     assert first == again
     assert (first.replayed, again.replayed) == (False, True)
+    with pytest.raises(xp.InvalidValue, match="a key never samples twice"):
+        ledger.run(question, key=key, again=True)
     assert ledger.entries(last=1)[0]["what"] == "labelled"
     assert "labelled" in ledger.statement()
     assert ledger.statement(by="day").startswith("day")

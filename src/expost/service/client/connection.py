@@ -15,6 +15,7 @@ from expost.data.unit import stated_unit
 from expost.errors import LedgerUnavailable
 from expost.guarantee import Guarantee
 from expost.ledger import Quote
+from expost.ledger.asking import refuse_both
 from expost.mechanism import Mechanism, Out, Release
 from expost.question import NoiseName, Question
 from expost.service.blank import blank_table
@@ -130,9 +131,12 @@ class Connection(_Connected):
         noise: NoiseName | None = None,
         key: str | None = None,
         label: str | None = None,
+        again: bool = False,
     ) -> Release[Out]:
         """As ``connection.ledger.run``."""
-        return self.ledger.run(what, epsilon=epsilon, within=within, delta=delta, noise=noise, key=key, label=label)
+        return self.ledger.run(
+            what, epsilon=epsilon, within=within, delta=delta, noise=noise, key=key, label=label, again=again
+        )
 
     def plan(self, data: str, questions: list[Any] | None = None, *, toml: str | None = None) -> Any:
         """What questions would cost, in plain JSON. Free."""
@@ -211,10 +215,11 @@ class AsyncConnection(_Connected):
         noise: NoiseName | None = None,
         key: str | None = None,
         label: str | None = None,
+        again: bool = False,
     ) -> Release[Out]:
         """As ``connection.ledger.run``."""
         return await self.ledger.run(
-            what, epsilon=epsilon, within=within, delta=delta, noise=noise, key=key, label=label
+            what, epsilon=epsilon, within=within, delta=delta, noise=noise, key=key, label=label, again=again
         )
 
     async def plan(self, data: str, questions: list[Any] | None = None, *, toml: str | None = None) -> Any:
@@ -265,11 +270,14 @@ class RemoteLedger:
         noise: NoiseName | None = None,
         key: str | None = None,
         label: str | None = None,
+        again: bool = False,
     ) -> Release[Out]:
         """Ask a question of one of the connection's tables: its release. The same key gives the same release.
 
-        The same call as :meth:`Ledger.run <expost.Ledger.run>`.
+        The same call as :meth:`Ledger.run <expost.Ledger.run>`. A service knows by keys alone what was asked before:
+        without one every call buys an answer, and ``again=True`` says what is so anyway.
         """
+        refuse_both(key, again)
         connection, said = self._connection, _said(epsilon, within, delta, noise)
         steps = connection.running(what, said, key, label)
         found: Release[Out] = connection.do(steps)
@@ -347,11 +355,14 @@ class AsyncRemoteLedger:
         noise: NoiseName | None = None,
         key: str | None = None,
         label: str | None = None,
+        again: bool = False,
     ) -> Release[Out]:
         """Ask a question of one of the connection's tables: its release. The same key gives the same release.
 
-        The same call as :meth:`Ledger.run <expost.Ledger.run>`.
+        The same call as :meth:`Ledger.run <expost.Ledger.run>`. A service knows by keys alone what was asked before:
+        without one every call buys an answer, and ``again=True`` says what is so anyway.
         """
+        refuse_both(key, again)
         connection, said = self._connection, _said(epsilon, within, delta, noise)
         steps = connection.running(what, said, key, label)
         found: Release[Out] = await connection.do(steps)

@@ -1,0 +1,134 @@
+"""Statistics of arrays, lists, series and frames: the same class, the same answers, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import expost as xp
+from expost import questions as q
+from expost.errors import InvalidValue
+
+AGES = np.random.default_rng(5).normal(44, 12, 4000)
+SAME: dict[str, Any] = {
+    "array": AGES,
+    "list": AGES.tolist(),
+    "tuple": tuple(AGES.tolist()),
+    "series": pd.Series(AGES, name="age"),
+    "polars series": pl.Series("age", AGES),
+    "frame": pd.DataFrame({"age": AGES}),
+    "column": AGES.reshape(-1, 1),
+}
+
+
+def ledger(**said: Any) -> xp.Ledger:
+    return xp.Ledger(**{"epsilon": 100, "delta": 1e-6, "neighbours": "add-remove", "noise": xp.SeededNoise(1), **said})
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_the_same_statistic_of_every_kind_of_records(kind: str) -> None:
+    found = [ledger().run(q.Mean(bounds=(0, 100)), on=data, epsilon=1) for data in (AGES, SAME[kind])]
+    assert found[0].value == found[1].value
+    assert found[1].value.error < 1
+    low, high = found[1].interval(0.999)
+    assert low < AGES.mean() < high
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize(
+    ("asked", "true"),
+    [
+        (q.Sum(bounds=(0, 100)), AGES.sum()),
+        (q.Mean(bounds=(0, 100)), AGES.mean()),
+        (q.Mean(), AGES.mean()),
+        (q.Variance(bounds=(0, 100)), AGES.var()),
+        (q.Median(bounds=(0, 100)), np.median(AGES)),
+        (q.Quantile(quantile=0.9, bounds=(0, 100)), np.quantile(AGES, 0.9)),
+    ],
+    ids=repr,
+)
+def test_answers_are_near_the_truth(asked: Any, true: float, relation: Any) -> None:
+    value = ledger(neighbours=relation).run(asked, on=AGES, epsilon=5).value
+    assert abs(value - true) < 0.02 * abs(true) + 3
+
+
+def test_statistics_of_several_columns() -> None:
+    both = np.column_stack([AGES, 2 * AGES])
+    book, ends = ledger(), [(0, 100), (0, 200)]
+    assert abs(book.run(q.Correlation(bounds=ends), on=both, epsilon=20).value - 1) < 0.05
+    assert abs(book.run(q.Ratio(bounds=ends), on=both, epsilon=20).value - 0.5) < 0.01
+    fit = book.run(q.LinearRegression(bounds=[(0, 100)], target_bounds=(0, 200)), on=both, epsilon=20).value
+    assert abs(fit.coefficients[0] - 2) < 0.1
+    frame = pd.DataFrame({"age": AGES, "twice": 2 * AGES})
+    named = book.run(q.Covariance(["age", "twice"], bounds=ends), on=frame, epsilon=20)
+    assert named.value.error < 20
+    assert abs(book.run(q.Count(), on=both, epsilon=20).value - 4000) < 5
+
+
+def test_the_same_statistic_of_a_table_and_of_its_groups() -> None:
+    frame = pd.DataFrame({"ward": ["A", "B"] * 2000, "age": AGES})
+    table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
+    mean = q.Mean("age", bounds=(0, 100))
+    assert ledger().run(mean, on=table, epsilon=1).value == ledger().run(table.asked(mean), epsilon=1).value
+    wards = table.by("ward", keys=["A", "B"])
+    assert {*ledger().run(mean, on=wards, epsilon=1).value} == {"A", "B"}
+    several = wards.agg(n=q.Count(), age=mean, middle=q.Median("age", bounds=(0, 100)))
+    assert several == wards.agg(n=wards.count(), age=wards.mean("age", bounds=(0, 100)),
+                                middle=wards.median("age", bounds=(0, 100)))  # fmt: skip
+
+
+def test_a_ledger_says_whose_records_are() -> None:
+    book = xp.Ledger(epsilon=10, neighbours="add-remove", unit="patient")
+    book.run(q.Count(), on=AGES, epsilon=1)
+    assert book.unit == "patient"
+    with pytest.raises(InvalidValue, match=r"Ledger\(…, neighbours='add-remove'\)"):
+        xp.Ledger(epsilon=1).run(q.Count(), on=AGES, epsilon=1)
+
+
+def test_what_is_no_number_in_a_list_is_missing() -> None:
+    """Types of a list's entries are private, too: none is an error, and none changes what the others are."""
+    odd: list[Any] = [1.0, None, "seven", float("nan"), 10**400, object(), 3]
+    book = ledger()
+    release = book.run(q.Sum(bounds=(0, 10)), on=odd, epsilon=90)
+    assert abs(release.value - (1 + 10 + 3)) < 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "on", "words"),
+    [
+        (q.Mean(bounds=(0, 1)), None, "on= is missing"),
+        (q.Mean(bounds=(0, 1)), "ages.csv", r"xp\.read"),
+        (q.Mean(bounds=(0, 1)), {"age": [1, 2]}, "got a dict"),
+        (q.Mean(bounds=(0, 1)), np.zeros((3, 2)), "one column, and there are 2"),
+        (q.Mean(bounds=(0, 1)), np.array(["a"]), "make a frame"),
+        (q.Covariance(bounds=[(0, 1)] * 2), np.zeros((3, 3)), "of two columns, got 3"),
+        (q.Mean("cost", bounds=(0, 1)), AGES, "cost"),
+        (q.Sum(), AGES, "pass bounds"),
+    ],
+)
+def test_mistakes_cost_nothing_and_say_what_to_do(asked: Any, on: Any, words: str) -> None:
+    book = ledger()
+    with pytest.raises(InvalidValue, match=words):
+        book.run(asked, on=on, epsilon=1)
+    assert list(book.entries()) == []
+
+
+def test_a_table_needs_to_know_which_column() -> None:
+    table = xp.read(pd.DataFrame({"age": AGES}), unit="row", neighbours="add-remove")
+    with pytest.raises(InvalidValue, match="of which column is the mean"):
+        table.asked(q.Mean(bounds=(0, 1)))
+    with pytest.raises(InvalidValue, match="a list of columns"):
+        q.LinearRegression("years", "cost", bounds=[(0, 1)], target_bounds=(0, 1))  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"such as xp\.Count\(\)"):
+        table.asked("mean")  # type: ignore[arg-type]
+
+
+def test_settings_are_what_was_said() -> None:
+    assert q.Count().settings() == {}
+    assert q.Mean("cost", bounds=[0, 9], missing=0).settings() == {"column": "cost", "bounds": [0, 9], "missing": 0}  # type: ignore[arg-type]
+    assert q.Mean("cost", bounds=[0, 9]) == q.Mean("cost", bounds=(0, 9))  # type: ignore[arg-type]
+    assert hash(q.Ratio(["a", "b"], bounds=[[0, 1], [0, 1]])) == hash(q.Ratio(("a", "b"), bounds=((0, 1), (0, 1))))  # type: ignore[list-item]

@@ -1,0 +1,153 @@
+"""Intervals of statistics hold as often as they say: noise is drawn anew on numbers that were fetched once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import expost as xp
+from expost.questions import Statistics
+from expost.questions.mean import error_of_mean
+from expost.questions.noised import NoiseOfNumbers
+
+RUNS = 300
+BOTH = [(0, 40), (0, 10)]
+ASKED: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda t: t.mean("x", bounds=(0, 40)),
+    "variance": lambda t: t.variance("x", bounds=(0, 40)),
+    "covariance": lambda t: t.covariance("x", "y", bounds=BOTH),
+    "correlation": lambda t: t.correlation("x", "y", bounds=BOTH),
+    "ratio": lambda t: t.ratio("x", "y", bounds=BOTH),
+}
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    chance = np.random.default_rng(3)
+    x = chance.uniform(5, 35, 1200)
+    y = np.clip(x / 5 + chance.normal(0, 1, 1200), 0, 10)
+    return pd.DataFrame({"c": np.where(np.arange(1200) % 3, "a", "b"), "x": x, "y": y})
+
+
+def truth(name: str, rows: pd.DataFrame) -> float:
+    x, y = rows["x"].to_numpy(), rows["y"].to_numpy()
+    found = {
+        "mean": x.mean(),
+        "variance": x.var(),
+        "covariance": np.cov(x, y, ddof=0)[0, 1],
+        "correlation": np.corrcoef(x, y)[0, 1],
+        "ratio": x.sum() / y.sum(),
+    }
+    return float(found[name])
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, mechanism: Any) -> list[Any]:
+    """Answers with new noise, on the same numbers."""
+    exact, noise = mechanism.question.exact(), xp.SeededNoise(7)
+    monkeypatch.setattr(Statistics, "exact", lambda self: exact)
+    return [mechanism.answer_of(mechanism.sample(None, noise), place) for place in range(RUNS)]
+
+
+def missed(numbers: list[Any], true: float, confidence: float = 0.95, narrower: float = 1.0) -> float:
+    """How often intervals of that share of their length miss."""
+    wrong = 0
+    for number in numbers:
+        low, high = number.interval(confidence)
+        wrong += not number - (number.value - low) * narrower <= true <= number.value + (high - number.value) * narrower
+    return wrong / len(numbers)
+
+
+def slack(confidence: float) -> float:
+    return float(4 * (confidence * (1 - confidence) / RUNS) ** 0.5)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", ASKED)
+def test_intervals_of_whole_tables_hold(
+    frame: pd.DataFrame, name: str, noise: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
+    delta = 1e-5 if noise == "gaussian" else 0
+    mechanism = ASKED[name](table).mechanism(epsilon=2, delta=delta, noise=noise)
+    numbers = drawn(monkeypatch, mechanism)
+    for confidence in (0.5, 0.95):
+        assert missed(numbers, truth(name, frame), confidence) <= 1 - confidence + slack(confidence)
+    assert missed(numbers, truth(name, frame), 0.95, narrower=0.1) > 0.3, "a tenth of it would not do"
+    assert all(number.error < 40**2 / 4 for number in numbers)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", ASKED)
+def test_intervals_of_groups_and_of_their_total_hold(
+    frame: pd.DataFrame, name: str, noise: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = xp.read(frame, unit="row", neighbours="add-remove", key=1).by("c", keys=["a", "b"])
+    delta = 1e-5 if noise == "gaussian" else 0
+    asked = groups.agg(it=ASKED[name](groups), total=True).mechanism(epsilon=4, delta=delta, noise=noise)
+    answers = drawn(monkeypatch, asked)
+    parts = {key: (frame[frame["c"] == key], [found[key] for found in answers]) for key in ("a", "b")}
+    parts["total"] = frame, [found.all_together for found in answers]
+    for key, (rows, numbers) in parts.items():
+        assert missed(numbers, truth(name, rows)) <= 0.05 + slack(0.95), key
+        assert missed(numbers, truth(name, rows), narrower=0.1) > 0.3, key
+
+
+def test_gaussian_noise_by_group_has_one_price(frame: pd.DataFrame) -> None:
+    """Shares are of 1/σ², so that all numbers together are one Gaussian mechanism."""
+    groups = xp.read(frame, unit="row", neighbours="add-remove", key=1).by("c", keys=["a", "b"])
+    asked = groups.agg(n=groups.count(), m=groups.mean("x", bounds=(0, 40)), v=groups.variance("x", bounds=(0, 40)))
+    made = asked.mechanism(epsilon=1, delta=1e-6, noise="gaussian")
+    alone = xp.Gaussian(epsilon=1, delta=1e-6, sensitivity=1)
+    assert made.guarantee.worst_case == alone.guarantee.worst_case
+    assert made.gaussian_prices() == alone.gaussian_prices()
+    assert made.renyi_prices(20) == alone.renyi_prices(20)
+    spent = Fraction(0)
+    for name, sums in asked.sums.items():
+        for each, law in zip(sums, made.noises[name], strict=True):
+            assert law is not None
+            variance = law.noise_of(_WHOLE).noise.variance  # type: ignore[attr-defined]
+            spent += Fraction(each.moved.l2_squared) / variance
+    (price,) = alone.gaussian_prices().values.values() if hasattr(alone.gaussian_prices(), "values") else (None,)
+    expected = 1 / alone.noise_of(_WHOLE).noise.variance  # type: ignore[attr-defined]
+    assert spent <= expected
+    assert spent > expected * Fraction(999_999, 1_000_000)
+    assert price is None or price >= expected
+
+
+def test_a_renyi_ledger_takes_gaussian_noise_by_group_without_a_delta(frame: pd.DataFrame) -> None:
+    groups = xp.read(frame, unit="row", neighbours="add-remove", key=1).by("c", keys=["a", "b"])
+    ledger = xp.Ledger(epsilon=1, delta=1e-6, accounting="renyi")
+    release = ledger.run(groups.mean("x", bounds=(0, 40)), epsilon=0.1, noise="gaussian")
+    assert release.reserved.delta == 0
+    assert release.value["a"].error > 0
+
+
+def test_a_delta_is_spent_only_where_gaussian_noise_is_better(frame: pd.DataFrame) -> None:
+    people = frame.assign(p=np.arange(1200) % 40)
+    table = xp.read(people, unit=xp.Unit("p", rows=30, groups=30), neighbours="add-remove", key=1)
+    many = table.by("x > 20", "c", keys=[(side, key) for side in (True, False) for key in ("a", "b")])
+    few, wide = many.count().mechanism(epsilon=1, delta=1e-9), many.count(of="units").mechanism(epsilon=1, delta=0.01)
+    assert few.guarantee.worst_case == xp.Cost(1)
+    assert wide.guarantee.worst_case in (xp.Cost(1), xp.Cost(1, delta=0.01))
+
+
+_WHOLE: Any = __import__("expost.mechanisms.numbers", fromlist=["Shape"]).Shape(floats=False, dimensions=None)
+
+
+def test_errors_of_means_do_not_grow_with_what_is_public() -> None:
+    """A count without noise widens nothing."""
+    frame = pd.DataFrame({"x": [10.0] * 500})
+    table = xp.read(frame, unit="row", neighbours="substitute", key=1)
+    public = table.mean("x", bounds=(0, 40), missing=0).mechanism(epsilon=1)
+    private = table.mean("x", bounds=(0, 40)).mechanism(epsilon=1)
+    one, other = (made.expected(made.question.names[0], 500).error for made in (public, private))
+    assert one < other / 2
+    ((of_sum, of_count),) = (each for each in public.laws.values())
+    assert of_count is None
+    value = public.question.alone.value
+    assert error_of_mean(value, NoiseOfNumbers((of_sum, None)), 10.0, 500, Fraction(1, 20)) < one
