@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 
 import expost as xp
+from added import added
 
 Value = Any
 NAN, INF = float("nan"), float("inf")
@@ -411,8 +412,9 @@ def vectors(asked: Any) -> list[Vector]:
         ]
     if hasattr(asked, "levels"):  # quantiles: how many records have each value
         return [dict(asked.table.engine.fetch(asked.plan))]
-    found = asked.exact()
-    return [_places(each) for each in (found if isinstance(found, tuple) else (found,))]
+    if hasattr(asked, "sums"):
+        return [_places(each.noisy) for each in added(asked)]
+    return [_places(asked.exact())]
 
 
 def stated_moves(asked: Any) -> list[Most]:
@@ -423,22 +425,14 @@ def stated_moves(asked: Any) -> list[Most]:
     if hasattr(asked, "levels"):
         far = asked.moved * (2 if asked.relation == "substitute" else 1)
         return [(far, far**2, far)]
-    if hasattr(asked, "count_sensitivity"):
-        both = asked.sum_sensitivity, asked.count_sensitivity
-        return [(each.l1, each.l2_squared, each.each) for each in both]
-    most = asked.sensitivity
-    if hasattr(most, "l1"):
-        return [(most.l1, most.l2_squared, most.each)]
-    from expost.mechanisms.linear.box import STEPS
-
-    far = most * STEPS**2
-    return [(far, far**2, far)]
+    moved = [each.sums.moved for each in added(asked)] if hasattr(asked, "sums") else [asked.sensitivity]
+    return [(most.l1, most.l2_squared, most.each) for most in moved]
 
 
 def _places(answer: Any) -> Vector:
     if isinstance(answer, list):
         return dict(answer)
-    return dict(enumerate(np.atleast_1d(np.asarray(answer)).tolist()))
+    return dict(enumerate(np.asarray(answer).ravel().tolist()))
 
 
 def moves(one: Vector, other: Vector) -> tuple[int, int, int]:

@@ -56,15 +56,6 @@ def row_name(unit: str) -> str | None:
     return unit.removesuffix(_EACH) if unit.endswith(_EACH) and unit != _EACH else None
 
 
-def of_each_row(unit: str) -> str:
-    """The unit of data in which every row is one: ``visit (one row each)``.
-
-    >>> of_each_row("patient (column pid)"), of_each_row("row")
-    ('patient (one row each)', 'row')
-    """
-    return unit if unit == "row" or row_name(unit) else f"{in_a_word(unit)}{_EACH}"
-
-
 def in_a_word(unit: str) -> str:
     """Who one unit is, without the column or the row.
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost.data.unit import ROW
+from expost.data.unit import ROW, UnitOfLedger
 from expost.errors import InvalidValue, MissingDependency
 from expost.guarantee import Neighbours
 from expost.mechanism import PrivateData
-from expost.unit_names import of_each_row
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -39,7 +38,7 @@ def table_of_records(data: Any, neighbours: Neighbours | None, unit: str | None)
             "nothing says yet which data are neighbours: Ledger(…, neighbours='add-remove'), or 'substitute' where the "
             "number of records is public"
         )
-    whose = ROW.title if unit is None else of_each_row(unit)
+    whose = ROW if unit is None else UnitOfLedger(None, rows=1, name=unit)
     return read(_frame_of(data), unit=whose, neighbours=neighbours)
 
 

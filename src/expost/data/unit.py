@@ -68,6 +68,16 @@ class Unit:
         return f"Unit({self.column!r}, rows={self.rows}, groups={self.groups}{named})"
 
 
+@dataclass(frozen=True, repr=False, init=False)
+class UnitOfLedger(Unit):
+    """Records of which each is one unit of the ledger that is asked, as whoever asks says."""
+
+    @property
+    def title(self) -> str:
+        """As the ledger calls it."""
+        return str(self.name)
+
+
 MOST_ROWS = 2**31
 ROW = Unit(None, rows=1)
 """Every row is a unit of its own."""
