@@ -82,11 +82,7 @@ def capacity_of(
         return meters.capacity(limit) if before is None else meters.raised(limit, before)
     allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
     if not allowed:
-        raise InvalidValue(
-            f"{recorded} is not a capacity of the limit {limit}. If an expost before the first release recorded it, "
-            "which divided δ otherwise, nobody changed it, but it cannot be carried over: keep that expost for this "
-            "ledger, or begin a new one with at most what remains of its limit"
-        )
+        raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
     return recorded
 
 
