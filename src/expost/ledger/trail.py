@@ -16,7 +16,7 @@ from expost.accounting.amounts import MeterBalance
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
-from expost.guarantee import Guarantee, Part
+from expost.guarantee import Guarantee, part_from_json
 from expost.ledger import rules
 from expost.ledger.codec import Described, described, guarantee_digest, guarantee_text, read_guarantee
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
@@ -225,7 +225,7 @@ def operation_of(event: TrailLine, guarantees: Guarantees) -> Operation:
     if kind == "reserve":
         return Reserve(_request(event, guarantees), body["begun"])
     if kind == "settle":
-        return Settle(number_of(event), part_of(body["part"]), body["output"])
+        return Settle(number_of(event), part_from_json(body["part"]), body["output"])
     if kind in _ENDS:
         made: Operation = _ENDS[kind](number_of(event))
         return made
@@ -305,11 +305,6 @@ def number_of(event: TrailLine) -> int:
     if type(event.entry) is not int:
         raise impossible(event, "it has no entry number")
     return event.entry
-
-
-def part_of(label: Any) -> Part:
-    """A part from JSON, in which tuples are lists."""
-    return tuple(part_of(item) for item in label) if isinstance(label, list) else label
 
 
 def cost_of(pair: Any) -> Cost:
