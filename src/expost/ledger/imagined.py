@@ -33,11 +33,6 @@ class Imagined(NamedTuple):
         """A ledger or account as it is now, or as it was with these balances."""
         return cls(ledger._store.meters, levels or ledger._store.balances(ledger._path), ledger._basic_alone)
 
-    @classmethod
-    def holding(cls, remaining: Cost) -> Imagined:
-        """A ledger with the basic sum only, of which this remains."""
-        return cls(None, (Balance(remaining, Cost(0), Cost(0)),))
-
     @property
     def remaining(self) -> Cost:
         """What could still be reserved."""

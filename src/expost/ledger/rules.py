@@ -22,7 +22,7 @@ from expost.errors import (
 )
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.codec import described, guarantee_digest
-from expost.ledger.entry import Balance, Entry, Path, Request, State
+from expost.ledger.entry import Balance, Entry, Path, Request
 from expost.ledger.metered import capacity_of, other_meters, refusal, with_ended, with_reserved
 from expost.ledger.operations import (
     Begin,
@@ -242,7 +242,6 @@ _RULES: dict[type, Callable[[Books, Any], Change | None]] = {
     Forfeit: _forfeit,
     Void: _void,
 }
-ENDINGS: dict[State, str] = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 
 # ---- rejections

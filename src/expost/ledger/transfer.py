@@ -65,7 +65,7 @@ class _Copying(Replay):
         """Apply one event, and write it."""
         change = super().apply(event)
         if event.kind == "create":
-            self._create(event)
+            self._create()
         if event.kind in ("create", "account"):
             self._account(event, change)
         self._run(self._new_line, self._ledger, event.sequence, event.line, event.hash)
@@ -73,7 +73,7 @@ class _Copying(Replay):
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, event.entry)
         return change
 
-    def _create(self, event: TrailLine) -> None:
+    def _create(self) -> None:
         assert self.about is not None
         name, _, neighbours, unit, meters, _, _ = self.about
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
