@@ -47,13 +47,6 @@ _HOMES = {
     "Withheld": "expost.mechanism:Withheld",
 }
 """Classes that ledgers keep, but that are not exported."""
-_FORMER = {
-    "expost.mechanisms.interquantile:Bin": "Bin",
-    "expost.mechanisms.linear:LinearModel": "LinearModel",
-    "expost.mechanisms.propose_test_release:Answer": "Answer",
-    "expost.mechanisms.regression:Coefficients": "Coefficients",
-}
-"""What outputs were called in ledgers before names were durable: by files that have moved since."""
 _DURABLE = {home: f"expost:{name}" for name, home in _HOMES.items()}
 
 
@@ -78,7 +71,7 @@ def function_name(function: Any) -> str | None:
 
 def find(name: str) -> Any:
     """The object of that name; None if it is not imported here. Only this package's own modules are imported."""
-    module, _, path = f"expost:{_FORMER[name]}".partition(":") if name in _FORMER else name.partition(":")
+    module, _, path = name.partition(":")
     if module == "expost" and path in _HOMES:
         module, _, path = _HOMES[path].partition(":")
     found: Any = sys.modules.get(module)

@@ -59,7 +59,7 @@ class IncrementalComposition:
     """
 
     def __init__(self, grid: float, *, miss: float = 1e-18) -> None:
-        self._step, self._miss = grid, miss
+        self._step = grid
         self._size = 1024
         self._terms: dict[tuple[Loss, bool, int], _Term] = {}
         self._sides = {False: _Side(self._step, miss)}

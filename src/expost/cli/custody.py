@@ -143,7 +143,7 @@ def restore(
 def import_ledger(
     url: Url,
     name: Name,
-    file: Annotated[Path, argument("FILE", "An export, or an SQLite file that expost wrote before its first release.")],
+    file: Annotated[Path, argument("FILE", "An export.")],
     by: Who,
     reason: Why,
     as_json: Json = False,
@@ -157,16 +157,10 @@ def import_ledger(
     from expost.ledger import transfer
 
     if not file.exists():
-        raise InvalidValue(f"there is no file {file}: give an export, or an SQLite file")
-    with file.open("rb") as start:
-        database = start.read(15) == b"SQLite format 3"
+        raise InvalidValue(f"there is no file {file}: make an export with `expost ledger export`")
     note = note_of(by, reason)
-    if database:
-        head = transfer.import_early(str(file), name, url, note)
-    else:
-        _check_name(next(transfer.read_export(str(file)), None), name)
-        head = transfer.import_export(str(file), url, note)
-    _copied([(name, head)], as_json)
+    _check_name(next(transfer.read_export(str(file)), None), name)
+    _copied([(name, transfer.import_export(str(file), url, note))], as_json)
 
 
 def _check_name(first: TrailLine | None, name: str) -> None:

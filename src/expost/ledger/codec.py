@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
-from expost.errors import InvalidValue, NotStorable
+from expost.errors import InvalidValue, LedgerCorrupt, NotStorable
 from expost.estimate import Estimate
 from expost.estimates import EstimateArray
 from expost.fingerprint import identify, ordered
@@ -81,8 +81,10 @@ def sealed(text: str) -> str:
 
 
 def unsealed(stored: str) -> str:
-    """The text of a stored one. Early books stored it bare."""
-    return stored[_SEAL:] if stored.startswith(_NONCE) else stored
+    """The text that :func:`sealed` sealed. Raises ``LedgerCorrupt`` for any other."""
+    if not stored.startswith(_NONCE):
+        raise LedgerCorrupt(f"a stored output begins with {_NONCE!r}, and this one does not: it was changed by hand")
+    return stored[_SEAL:]
 
 
 # ---- writing and reading values

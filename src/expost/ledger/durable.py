@@ -32,7 +32,7 @@ from expost.ledger.rows import BALANCE, ENTRY, NONSENSE, balance_of_row, entry_o
 from expost.ledger.soundness import is_sound
 from expost.ledger.texts import LONGEST, check_text, checked_note, masked
 from expost.ledger.trail import Head, TrailLine
-from expost.ledger.verify.since import TooEarly, VerificationSince
+from expost.ledger.verify.since import VerificationSince
 from expost.ledger.verify.tables import Verification, keeps_output
 from expost.ledger.writer import Writer
 
@@ -368,8 +368,6 @@ class DurableStore:
         for attempt in range(_TRIES):
             try:
                 return self._verified(known, since)
-            except TooEarly:
-                return self.verify(known)
             except SnapshotLost:
                 if attempt == _TRIES - 1:
                     raise

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from expost.errors import Busy, ExpostError, LedgerUnavailable, RequestRejected
+from expost.errors import Busy, ExpostError, LedgerCorrupt, LedgerUnavailable, RequestRejected
 from expost.ledger.entry import Entry
 from expost.ledger.operations import Create, Operation
-from expost.ledger.sqlite.heads import Heads
+
+if TYPE_CHECKING:
+    from expost.ledger.trail import Head
 
 UNREADABLE = "the database's address cannot be parsed: write @ : / % in its password as %40 %3A %2F %25"
 
@@ -115,6 +117,24 @@ def alone(lock: Any, work: Callable[..., Returned], *values: Any) -> Returned:
             lock.release()
 
 
+class NotedHeads(Protocol):
+    """The last head of each ledger, noted outside its books: books that end before it, or differ, have lost lines."""
+
+    path: str
+    """Where they are noted."""
+
+    def noted(self, name: str) -> Head | None:
+        """The head that was noted last. Raises ``LedgerUnavailable`` if it cannot be read."""
+
+    def compare(
+        self, noted: Head, name: str, sequence: int, hash_of: Callable[[int], str | None]
+    ) -> LedgerCorrupt | None:
+        """The error if books that end at that line do not contain this head, by the hashes of their lines."""
+
+    def note(self, name: str, head: Head) -> bool:
+        """Note a head, unless a later one is noted, and return whether it was."""
+
+
 class Engine(Protocol):
     """A database of ledgers. ``apply`` acts exactly once: when it returns, everything is on disk."""
 
@@ -132,8 +152,8 @@ class Engine(Protocol):
     """A statement that writes a line: its ledger, sequence, text and hash."""
 
     @property
-    def heads(self) -> Heads | None:
-        """The file of noted heads, if there is one."""
+    def heads(self) -> NotedHeads | None:
+        """The noted heads; None if whoever can change the books could change these, too, or nobody wants them."""
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, in order, in one durable transaction; a rejected step changes nothing.

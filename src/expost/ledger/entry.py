@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from expost.accounting.amounts import ABSENT, Amounts, Counted, MeterBalance
+from expost.accounting.amounts import ABSENT, NO_AMOUNTS, Amounts, Counted, MeterBalance
 from expost.cost import Cost, decimal_text
 from expost.guarantee import Guarantee, Part
 from expost.text import text_of
@@ -107,6 +107,11 @@ class Request(NamedTuple):
     def worst(self) -> Cost:
         """The worst case, which is reserved, in the basic sum."""
         return self.guarantee.worst_case if self.tariff is None else self.tariff.worst.cost
+
+    @property
+    def worst_amounts(self) -> Amounts:
+        """The worst case on the other meters of the ledger, if it has any."""
+        return NO_AMOUNTS if self.tariff is None else self.tariff.worst.amounts
 
     def of_unit(self, unit: str | None) -> Request:
         """The same request, with the unit called so. Raises ``UnitMismatch`` if its guarantee is for another."""
@@ -330,18 +335,6 @@ class Balance(NamedTuple):
     def basic_remaining(self) -> int:
         """The ε that remains in the basic sum, in units; negative if another meter admitted more."""
         return self.limit.epsilon_units - self.spent.epsilon_units - self.reserved.epsilon_units
-
-    def has_room(self, worst: Cost) -> bool:
-        """Whether a worst case can be reserved: the rule of :class:`~expost.accounting.OdpFilter`, unless closed.
-
-        Proof: thm-composition
-        """
-        limit, spent, reserved, closed, _, _ = self
-        return (
-            not closed
-            and spent.epsilon_units + reserved.epsilon_units + worst.epsilon_units <= limit.epsilon_units
-            and spent.delta_units + reserved.delta_units + worst.delta_units <= limit.delta_units
-        )
 
 
 class View(NamedTuple):

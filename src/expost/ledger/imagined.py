@@ -33,11 +33,6 @@ class Imagined(NamedTuple):
         """A ledger or account as it is now, or as it was with these balances."""
         return cls(ledger._store.meters, levels or ledger._store.balances(ledger._path), ledger._basic_alone)
 
-    @classmethod
-    def holding(cls, remaining: Cost) -> Imagined:
-        """A ledger with the basic sum only, of which this remains."""
-        return cls(None, (Balance(remaining, Cost(0), Cost(0)),))
-
     @property
     def remaining(self) -> Cost:
         """What could still be reserved."""
@@ -57,7 +52,8 @@ class Imagined(NamedTuple):
 
     def after(self, *charges: Charge) -> Imagined | None:
         """The balances after these charges, too; None if they do not fit at some level."""
-        levels = [_charged(level, together(charges)) for level in self.levels]
+        charge = together(charges)
+        levels = [with_reserved(level, *charge) for level in self.levels]
         found = tuple(level for level in levels if level is not None)
         return self._replace(levels=found) if len(found) == len(levels) else None
 
@@ -73,7 +69,7 @@ class Imagined(NamedTuple):
 
     def shown(self, charge: Charge) -> Cost:
         """A charge as shown to people: ε and δ, or the ρ of noise that takes no δ."""
-        return charge.cost if self.meters is None else charge_shown(self.meters, charge)
+        return charge_shown(self.meters, *charge)
 
     def taken(self, charge: Charge) -> float:
         """The share of its limit that a charge takes, on the meter where that is least; above 1 if it does not fit."""
@@ -84,12 +80,6 @@ def _manner(plan: Mechanism | Guarantee) -> Manner:
     if isinstance(plan, Guarantee):
         return "reserve"
     return "open" if type(plan).sample is Mechanism.sample else "run"
-
-
-def _charged(level: Balance, charge: Charge) -> Balance | None:
-    if level.meters is not None:
-        return with_reserved(level, charge)
-    return level._replace(reserved=level.reserved + charge.cost) if level.has_room(charge.cost) else None
 
 
 def _taken(level: Balance, charge: Charge) -> float:

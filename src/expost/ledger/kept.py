@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
+from expost.errors import InvalidValue
 from expost.estimates import frame_of
 from expost.frame import Frame
 from expost.mechanism import WITHHELD, Mechanism
@@ -62,8 +63,13 @@ class _Unknown:
 
 
 def as_kept(stored: Any) -> Kept:
-    """What a store gives back. Early books have the output alone."""
-    return stored if isinstance(stored, Kept) else Kept(stored)
+    """What a store gives back. Raises ``InvalidValue`` for an output of another format."""
+    if not isinstance(stored, Kept):
+        raise InvalidValue(
+            f"what is stored under a key is an output with its rows, and this is of type {type(stored).__qualname__}: "
+            "a development version of expost wrote it; read it with that version, or pass a new key for a new request"
+        )
+    return stored
 
 
 def _length(output: Any) -> int:

@@ -28,7 +28,7 @@ from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
-from expost.ledger.showing import Entries, ShownLedger
+from expost.ledger.showing import Entries, Statement, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Head, TrailLine, write_export
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import Accounting, LedgerMeters
 
 
-class Ledger(ShownLedger):
+class Ledger:
     """A privacy budget: a limit (ε, δ) that spending can never exceed.
 
     Parameters
@@ -603,6 +603,22 @@ class Ledger(ShownLedger):
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
         """The lines of a statement, one at a time, so that memory use does not grow with the number of entries."""
         return lines_of(self.name, self._store.view(self._path), self._store.meters, by)
+
+    def statement(self, *, by: Literal["entry", "day"] = "entry") -> Statement:
+        """A table for people: what was reserved, charged and refunded, per entry, or per day and account.
+
+        It is text, and a frame: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, ``.to_csv()``.
+        """
+        return statement_of(self, by)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the ε that is spent, reserved and remaining, here and in the accounts below it, with matplotlib."""
+        from expost.plots import draw_budgets
+
+        return draw_budgets({each.name: epsilons_of(each) for each in (self, *self.accounts)}, ax)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     # ---- a ledger is never copied
 

@@ -1,12 +1,14 @@
-"""Balances with several meters: what a reservation and its ending change, and what remains."""
+"""Balances, on one meter or several: what a reservation and its ending change, and what remains."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from operator import add, sub
 from typing import TYPE_CHECKING
 
-from expost.accounting.amounts import Amounts, Capacity, Counted, MeterBalance
+from expost.accounting.amounts import NO_AMOUNTS, Amounts, Capacity, Counted, MeterBalance
+from expost.accounting.filters import has_room
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed, LedgerCorrupt
 from expost.ledger.entry import Balance, Remaining, Request, least
@@ -14,61 +16,55 @@ from expost.ledger.remedies import VERIFY
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
-    from expost.accounting.tariff import Charge
 
 _LARGEST = 2**62  # the largest count in a database, with room for one more limit or price
 
 
-def with_held(level: Balance, charge: Charge) -> Balance:
+def with_held(level: Balance, cost: Cost, amounts: Amounts = NO_AMOUNTS) -> Balance:
     """The balance with something more reserved, whether it fits or not."""
-    counted = level.meters
+    limit, spent, reserved, closed, line, counted = level
     if counted is not None:
-        counted = (*counted[:9], *(one + more for one, more in zip(counted[9:], charge.amounts, strict=True)))
-    return level._replace(reserved=level.reserved + charge.cost, meters=counted)
+        counted = (*counted[:9], *map(add, counted[9:], amounts))
+    return Balance(limit, spent, reserved + cost, closed, line, counted)
 
 
-def with_reserved(level: Balance, worst: Charge) -> Balance | None:
-    """The balance after a worst case is reserved; None if it fits on no meter, or its δ does not fit.
+def with_reserved(level: Balance, cost: Cost, amounts: Amounts = NO_AMOUNTS) -> Balance | None:
+    """The balance after a worst case is reserved; None if it is closed, or has no room for it on any meter.
 
-    Proof: lem-books-meters
+    Proof: thm-ledger, lem-books-meters
     """
     limit, spent, reserved, closed, line, counted = level
+    held = reserved + cost
+    used = spent + held
     if counted is None:
-        raise _without_meters()
-    cost, (r, m, o, u, f) = worst
-    delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
-    r1, m1, o1, u1, f1, reserved = r1 + r, m1 + m, o1 + o, u1 + u, f1 + f, reserved + cost
-    basic = limit.epsilon_units - spent.epsilon_units - reserved.epsilon_units
-    room = (
-        (basic >= 0 and u0 + u1 == 0) or r0 + r1 <= renyi or (m0 + m1 <= normal and o0 + o1 <= others and f0 + f1 == 0)
-    )
-    if closed or not room or spent.delta_units + reserved.delta_units > delta:
+        return None if closed or not has_room(limit, used) else Balance(limit, spent, held, closed, line)
+    taken = tuple(map(add, counted[9:], amounts))
+    both = Amounts._make(map(add, counted[4:9], taken))
+    if closed or not has_room(limit, used, Capacity._make(counted[:4]), both) or not _is_storable(limit, used, both):
         return None
-    if max(r0 + r1, m0 + m1, o0 + o1, -basic) > _LARGEST or spent.epsilon_units + reserved.epsilon_units >= 2**63:
-        return None
-    after = (delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1)
-    return Balance(limit, spent, reserved, closed, line, after)
+    return Balance(limit, spent, held, closed, line, (*counted[:9], *taken))
 
 
-def with_ended(level: Balance, worst: Charge, charged: Cost, amounts: Amounts) -> Balance:
+def _is_storable(limit: Cost, used: Cost, counted: Amounts) -> bool:
+    """Whether every database can hold what is used: a meter that has room lets all others run past their limits."""
+    past = used.epsilon_units - limit.epsilon_units
+    return used.epsilon_units < 2**63 and max(counted.renyi, counted.normal, counted.others, past) <= _LARGEST
+
+
+def with_ended(level: Balance, worst: Cost, worst_amounts: Amounts, charged: Cost, amounts: Amounts) -> Balance:
     """The balance after a charge replaces the worst case that was reserved.
 
-    Proof: lem-books-meters
+    Proof: thm-ledger, lem-books-meters
     """
     limit, spent, reserved, closed, line, counted = level
-    if counted is None:
-        raise _without_meters()
-    cost, (r, m, o, u, f) = worst
-    delta, renyi, normal, others, r0, m0, o0, u0, f0, r1, m1, o1, u1, f1 = counted
-    a, b, c, d, e = amounts
-    after = (
-        delta, renyi, normal, others, r0 + a, m0 + b, o0 + c, u0 + d, f0 + e, r1 - r, m1 - m, o1 - o, u1 - u, f1 - f,
-    )  # fmt: skip
-    return Balance(limit, spent + charged, reserved - cost, closed, line, after)
+    if counted is not None:
+        counted = (*counted[:4], *map(add, counted[4:9], amounts), *map(sub, counted[9:], worst_amounts))
+    return Balance(limit, spent + charged, reserved - worst, closed, line, counted)
 
 
-def _without_meters() -> LedgerCorrupt:
-    return LedgerCorrupt("an account of this ledger lacks the ledger's meters: it was changed by hand; see ", VERIFY)
+def other_meters() -> LedgerCorrupt:
+    """An error: an account does not have the meters of its ledger."""
+    return LedgerCorrupt("an account has other meters than its ledger: it was changed by hand; see ", VERIFY)
 
 
 def capacity_of(
@@ -82,11 +78,7 @@ def capacity_of(
         return meters.capacity(limit) if before is None else meters.raised(limit, before)
     allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
     if not allowed:
-        raise InvalidValue(
-            f"{recorded} is not a capacity of the limit {limit}. If an expost before the first release recorded it, "
-            "which divided δ otherwise, nobody changed it, but it cannot be carried over: keep that expost for this "
-            "ledger, or begin a new one with at most what remains of its limit"
-        )
+        raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
     return recorded
 
 
@@ -135,28 +127,30 @@ def balance_shown(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> d
     return {"limit": levels[-1].limit, "spent": spent, "reserved": reserved, "remaining": remaining(meters, levels)}
 
 
-def charge_shown(meters: LedgerMeters, charge: Charge) -> Remaining:
-    """A charge as shown to people: ε and δ, or the ρ of noise that takes no δ."""
-    cost, amounts = charge
+def charge_shown(meters: LedgerMeters | None, cost: Cost, amounts: Amounts) -> Cost:
+    """A charge as shown to people: ε and δ; with several meters, or the ρ of noise that takes no δ."""
+    if meters is None:
+        return cost
     rho = -(-Fraction(amounts.renyi) // meters.order) if amounts.unpriced else 0
     return Remaining.of(cost.epsilon_units, cost.delta_units, int(rho))
 
 
-def metered_refusal(
-    meters: LedgerMeters, request: Request, levels: tuple[Balance, ...]
+def refusal(
+    meters: LedgerMeters | None, request: Request, levels: tuple[Balance, ...]
 ) -> LedgerClosed | BudgetExceeded:
     """Why a worst case does not fit: a closed level, or else the level with the least ε among those that are short."""
-    assert request.tariff is not None
     names = ["/".join(request.account[: depth + 1]) for depth in range(len(levels))]
     for name, level in zip(names, levels, strict=True):
         if level.closed:
             return LedgerClosed(name)
-    short = [pair for pair in zip(names, levels, strict=True) if with_reserved(pair[1], request.tariff.worst) is None]
-    each = {name: Remaining.of(*_remaining(meters, level)) for name, level in short}
+    worst = request.worst, request.worst_amounts
+    each = {
+        name: remaining(meters, (level,))
+        for name, level in zip(names, levels, strict=True)
+        if with_reserved(level, *worst) is None
+    }
     shortest = min(each, key=lambda name: each[name].epsilon_units)
-    return BudgetExceeded(
-        charge_shown(meters, request.tariff.worst), each[shortest], shortest, remaining(meters, levels)
-    )
+    return BudgetExceeded(charge_shown(meters, *worst), each[shortest], shortest, remaining(meters, levels))
 
 
 def as_counted(numbers: Iterable[int]) -> Counted | None:

@@ -29,7 +29,7 @@ class Quote(NamedTuple):
     worst_amounts, best_amounts
         Its cost on other meters than the basic sum, if the ledger has any.
     has_room
-        Whether the worst case of all of it fits on at least one meter; only with several meters.
+        Whether some meter has room for the worst case of all of it.
     known
         The entries that have published what is asked already: these questions are free.
     """
@@ -45,7 +45,7 @@ class Quote(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether even the worst case can be reserved now."""
-        return self.has_room if self.worst_amounts is not None else self.worst <= self.remaining
+        return self.has_room
 
 
 def quoted(
@@ -64,7 +64,7 @@ def quoted(
     priced = [now.charges(plan) for place, plan in enumerate(plans) if place not in known]
     entries = tuple(known.values())
     worst, best = together(worst for worst, _ in priced), together(best for _, best in priced)
+    room = not priced or now.after(worst) is not None
     if now.meters is None:
-        return Quote(worst.cost, best.cost, now.remaining, known=entries)
-    room = now.after(worst) is not None
+        return Quote(worst.cost, best.cost, now.remaining, has_room=room, known=entries)
     return Quote(worst.cost, best.cost, now.remaining, worst.amounts, best.amounts, room, entries)

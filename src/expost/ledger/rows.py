@@ -10,11 +10,11 @@ from expost.accounting.amounts import Amounts, Counted
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
-from expost.guarantee import Guarantee
+from expost.guarantee import Guarantee, part_from_json
 from expost.ledger.codec import Described, read_guarantee
 from expost.ledger.entry import Balance, Entry
 from expost.ledger.remedies import VERIFY
-from expost.ledger.trail import part_of, request_of
+from expost.ledger.trail import request_of
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
@@ -69,7 +69,7 @@ def _entry(row: Any) -> Entry:
         request_of(manner, names, subject, kept, label, key),
         state,
         bool(begun),
-        None if part is None else part_of(json.loads(part)),
+        None if part is None else part_from_json(json.loads(part)),
         None if paid is None else Cost.of_units(paid, paid_delta),
         at / 1e6,
         amounts_of(row[22]),

@@ -14,18 +14,16 @@ from expost.cost import Cost
 from expost.errors import (
     AlreadyExists,
     AlreadyReserved,
-    BudgetExceeded,
     InvalidValue,
     KeyConflict,
-    LedgerClosed,
     NeighbourMismatch,
     ReservationClosed,
     UnitMismatch,
 )
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.codec import described, guarantee_digest
-from expost.ledger.entry import Balance, Entry, Path, Request, State, least
-from expost.ledger.metered import capacity_of, metered_refusal, with_ended, with_reserved
+from expost.ledger.entry import Balance, Entry, Path, Request
+from expost.ledger.metered import capacity_of, other_meters, refusal, with_ended, with_reserved
 from expost.ledger.operations import (
     Begin,
     Close,
@@ -165,32 +163,26 @@ def _reserve(books: Books, operation: Reserve) -> Change:
         refuse_used(books, request)
     refuse_relation(books, guarantee.neighbours)
     refuse_unit(books, guarantee.unit)
-    levels = books.levels(account)
-    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
-    if tariff is not None or levels[0].meters is not None:
-        found = _metered_more(books, request, levels)
-        return Change(operation, account, found, entry, not books.knows(request.priced_guarantee))
-    worst, more = guarantee.worst_case, []
-    for level in levels:
-        if not level.has_room(worst):
-            raise refusal(account, levels, worst)
-        limit, spent, reserved, closed, line, _ = level
-        more.append(Balance(limit, spent, reserved + worst, closed, line))
-    return Change(operation, account, tuple(more), entry, not books.knows(guarantee))
-
-
-def _metered_more(books: Books, request: Request, levels: tuple[Balance, ...]) -> tuple[Balance, ...]:
-    """The balances with the worst case reserved at every level."""
-    tariff, meters = request.tariff, books.meters
-    if tariff is None or meters is None:
+    if (tariff is None) != (books.meters is None):
         raise foreign_prices()
-    more = []
+    levels, more = _levels(books, request), []
+    worst, amounts = (guarantee.worst_case, NO_AMOUNTS) if tariff is None else tariff.worst
     for level in levels:
-        after = with_reserved(level, tariff.worst)
+        after = with_reserved(level, worst, amounts)
         if after is None:
-            raise metered_refusal(meters, request, levels)
+            raise refusal(books.meters, request, levels)
         more.append(after)
-    return tuple(more)
+    entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
+    return Change(operation, account, tuple(more), entry, not books.knows(request.priced_guarantee))
+
+
+def _levels(books: Books, request: Request) -> tuple[Balance, ...]:
+    """The balances that a request is about: all of them have the meters on which it has prices, and no others."""
+    levels = books.levels(request.account)
+    for level in levels:
+        if (level.meters is None) != (request.tariff is None):
+            raise other_meters()
+    return levels
 
 
 def _begin(books: Books, operation: Begin) -> Change | None:
@@ -224,15 +216,8 @@ def _void(books: Books, operation: Void) -> Change:
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """End an entry: move its charge from reserved to spent, and release the rest of its reservation."""
     charged, request = entry.charged or _NOTHING, entry.request
-    if request.tariff is not None:
-        worst, amounts = request.tariff.worst, entry.amounts or NO_AMOUNTS
-        found = [with_ended(level, worst, charged, amounts) for level in books.levels(request.account)]
-        return Change(operation, request.account, tuple(found), entry)
-    reserve = request.guarantee.worst_case
-    less = [
-        Balance(limit, spent + charged, reserved - reserve, closed, line)
-        for limit, spent, reserved, closed, line, _ in books.levels(request.account)
-    ]
+    worst, worst_amounts, amounts = request.worst, request.worst_amounts, entry.amounts or NO_AMOUNTS
+    less = [with_ended(level, worst, worst_amounts, charged, amounts) for level in _levels(books, request)]
     return Change(operation, request.account, tuple(less), entry)
 
 
@@ -257,7 +242,6 @@ _RULES: dict[type, Callable[[Books, Any], Change | None]] = {
     Forfeit: _forfeit,
     Void: _void,
 }
-ENDINGS: dict[State, str] = {"settled": "settle", "forfeited": "forfeit", "voided": "void"}
 
 
 # ---- rejections
@@ -285,18 +269,6 @@ def refuse_unit(books: Books, unit: str | None) -> None:
     """Raise if a guarantee is for another unit than the ledger's, or calls it by another name: books have one name."""
     if unit is not None and books.unit not in (None, unit):
         raise UnitMismatch(unit, str(books.unit), f"ledger {books.root[0]!r}")
-
-
-def refusal(path: Path, levels: tuple[Balance, ...], worst: Cost) -> LedgerClosed | BudgetExceeded:
-    """Why a worst case does not fit: a closed level, or else the level with the least ε among those that are short."""
-    names = ["/".join(path[: depth + 1]) for depth in range(len(levels))]
-    for name, level in zip(names, levels, strict=True):
-        if level.closed:
-            return LedgerClosed(name)
-    remaining = [level.remaining for level in levels]
-    short = [k for k, cost in enumerate(remaining) if not worst <= cost]
-    shortest = min(short, key=lambda k: remaining[k].epsilon_units)
-    return BudgetExceeded(worst, remaining[shortest], names[shortest], least(remaining))
 
 
 def same_request(entry: Entry, request: Request) -> Entry:

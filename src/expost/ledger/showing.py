@@ -40,7 +40,7 @@ class Entries(AsFrame):
         return entries_frame(self._entries, priced=self._priced)
 
     def _repr_html_(self) -> str:
-        return _html_of(self._entries, priced=self._priced)
+        return _html_of_entries(self._entries, priced=self._priced)
 
 
 class Statement(str, AsFrame):
@@ -94,38 +94,26 @@ def _amounts(costs: Iterable[Used | None]) -> Iterator[float | None]:
         yield from (None, None) if used is None else (None if used.is_noise else used.cost.epsilon, used.cost.delta)
 
 
-class ShownLedger:
-    """What notebooks show of a ledger: a bar of what is spent, reserved and remaining, and its last entries."""
-
-    def statement(self: Ledger, *, by: Literal["entry", "day"] = "entry") -> Statement:  # type: ignore[misc]
-        """A table for people: what was reserved, charged and refunded, per entry, or per day and account.
-
-        It is text, and a frame: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, ``.to_csv()``.
-        """
-        view, meters = self._store.view(self._path), self._store.meters
-        frame = partial(entries_frame if by == "entry" else days_frame, view.entries, priced=meters is not None)
-        return Statement(lines_of(self.name, view, meters, by), frame)
-
-    def plot(self: Ledger, ax: Any = None) -> Any:  # type: ignore[misc]
-        """Plot the ε that is spent, reserved and remaining, here and in the accounts below it, with matplotlib."""
-        from expost.plots import draw_budgets
-
-        return draw_budgets({each.name: _parts(each) for each in (self, *self.accounts)}, ax)
-
-    def _repr_html_(self: Ledger) -> str:  # type: ignore[misc]
-        from expost.markup import html_bar
-
-        costs = totals_of(self).costs
-        words = (
-            f"spent {costs['spent']} · reserved {costs['reserved']} · remaining {costs['remaining']} of {self.limit}"
-        )
-        whole = self.limit.epsilon or 1.0
-        bars = [html_bar(self.name, {part: amount / whole for part, amount in _parts(self).items()}, words)]
-        bars += [_meter(each) for each in self.meters[1:]]
-        return "".join(bars) + self.entries(last=_LAST_SHOWN)._repr_html_()
+def statement_of(ledger: Ledger, by: Literal["entry", "day"]) -> Statement:
+    """What was reserved, charged and refunded, per entry, or per day and account, and the balance."""
+    view, meters = ledger._store.view(ledger._path), ledger._store.meters
+    frame = partial(entries_frame if by == "entry" else days_frame, view.entries, priced=meters is not None)
+    return Statement(lines_of(ledger.name, view, meters, by), frame)
 
 
-def _html_of(entries: Iterable[Entry], *, priced: bool) -> str:
+def html_of(ledger: Ledger) -> str:
+    """What notebooks show: a bar of what is spent, reserved and remaining, one for each meter, and the last entries."""
+    from expost.markup import html_bar
+
+    costs = totals_of(ledger).costs
+    words = f"spent {costs['spent']} · reserved {costs['reserved']} · remaining {costs['remaining']} of {ledger.limit}"
+    whole = ledger.limit.epsilon or 1.0
+    bars = [html_bar(ledger.name, {part: amount / whole for part, amount in epsilons_of(ledger).items()}, words)]
+    bars += [_meter(each) for each in ledger.meters[1:]]
+    return "".join(bars) + ledger.entries(last=_LAST_SHOWN)._repr_html_()
+
+
+def _html_of_entries(entries: Iterable[Entry], *, priced: bool) -> str:
     """The first entries, as statements show them; empty if there are none."""
     from expost.markup import html_table
 
@@ -134,7 +122,8 @@ def _html_of(entries: Iterable[Entry], *, priced: bool) -> str:
     return html_table(names, rows[:_MOST_SHOWN]) + more if rows else ""
 
 
-def _parts(ledger: Ledger) -> dict[str, float]:
+def epsilons_of(ledger: Ledger) -> dict[str, float]:
+    """The ε that is spent, reserved and remaining."""
     costs = totals_of(ledger).costs
     return {name: costs[name].epsilon for name in ("spent", "reserved", "remaining")}
 

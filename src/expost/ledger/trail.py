@@ -16,7 +16,7 @@ from expost.accounting.amounts import MeterBalance
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
-from expost.guarantee import Guarantee, Part
+from expost.guarantee import Guarantee, part_from_json
 from expost.ledger import rules
 from expost.ledger.codec import Described, described, guarantee_digest, guarantee_text, read_guarantee
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
@@ -65,7 +65,7 @@ class TrailLine(NamedTuple):
     body
         The parameters of the operation.
     levels
-        The new balances of the account and of all above it, the ledger's own first; None in early trails.
+        The new balances of the account and of all above it, the ledger's own first.
     user
         The user, as known to the operating system or the database.
     line
@@ -79,7 +79,7 @@ class TrailLine(NamedTuple):
     kind: str
     entry: int | None
     body: dict[str, Any]
-    levels: list[list[int]] | None
+    levels: list[list[int]]
     user: str | None
     line: str
     hash: str
@@ -90,7 +90,7 @@ class TrailLine(NamedTuple):
         try:
             found = json.loads(line)
             kind, entry, body = found["event"], found["entry"], found["body"]
-            levels, user = found.get("levels"), found.get("user")
+            levels, user = list(found["levels"]), found["user"]
             return cls(int(found["sequence"]), int(found["at"]), kind, entry, dict(body), levels, user, line, digest)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise LedgerCorrupt(f"a line of the audit trail cannot be read: {line[:60]!r}") from None
@@ -122,19 +122,14 @@ def link(head: str, line: str) -> str:
 # ---- writing
 
 
-def trail_line(
-    change: rules.Change, sequence: int, at: int, user: str | None, *, early: bool = False, claim: bool = False
-) -> str:
-    """A change as a line. Early trails can be imported.
-
-    Their lines have neither balances nor users, and the digest of a guarantee is called a claim.
-    """
+def trail_line(change: rules.Change, sequence: int, at: int, user: str | None) -> str:
+    """A change as a line."""
     number, kind = "null" if change.entry is None else change.entry.id, EVENTS[type(change.operation)]
-    start = f'{{"at":{at},"body":{body_of(change, claim=claim)},"entry":{number},"event":"{kind}",'
-    if early:
-        return f'{start}"sequence":{sequence}}}'
     levels = ",".join(map(_level, change.levels))
-    return f'{start}"levels":[{levels}],"sequence":{sequence},"user":{canonical(user)}}}'
+    return (
+        f'{{"at":{at},"body":{body_of(change)},"entry":{number},"event":"{kind}","levels":[{levels}],'
+        f'"sequence":{sequence},"user":{canonical(user)}}}'
+    )
 
 
 def _level(balance: Balance) -> str:
@@ -146,11 +141,11 @@ def _level(balance: Balance) -> str:
     )
 
 
-def body_of(change: rules.Change, *, claim: bool = False) -> str:
+def body_of(change: rules.Change) -> str:
     """The parameters of an operation, as a line records them."""
     operation = change.operation
     if isinstance(operation, Reserve):
-        return reserve_body(operation, first=change.first, claim=claim)
+        return reserve_body(operation, first=change.first)
     if isinstance(operation, (Settle, Forfeit, Void)):  # a union is slow, and this runs for every line
         return _end_body(change)
     if isinstance(operation, Begin):
@@ -185,17 +180,16 @@ def _governing_body(change: rules.Change) -> str:
     return canonical(body)
 
 
-def reserve_body(operation: Reserve, *, first: bool, claim: bool = False) -> str:
-    """The body of a reservation. The first one for a guarantee contains it. Its hash was once called a ``claim``."""
+def reserve_body(operation: Reserve, *, first: bool) -> str:
+    """The body of a reservation. The first one for a guarantee contains it, all others only its hash."""
     request = operation.request
     worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
     subject = described(request.subject, keyed=request.key is not None)
     digest = guarantee_digest(request.priced_guarantee)
     whole = f'"guarantee":{guarantee_text(request.priced_guarantee)},' if first else ""
-    before, after = (f'"claim":"{digest}",', "") if claim else ("", f'"guarantee_digest":"{digest}",')
     return (
         f'{{"account":{canonical("/".join(request.account))},"begun":{"true" if operation.begun else "false"},'
-        f'{before}"fingerprint":{canonical(subject.fingerprint)},{whole}{after}'
+        f'"fingerprint":{canonical(subject.fingerprint)},{whole}"guarantee_digest":"{digest}",'
         f'"key":{canonical(request.key)},"label":{canonical(request.label)},"operation":"{request.operation}",'
         f'"subject":{canonical(subject.text)},"worst":{_charge(worst, amounts)}}}'
     )
@@ -231,7 +225,7 @@ def operation_of(event: TrailLine, guarantees: Guarantees) -> Operation:
     if kind == "reserve":
         return Reserve(_request(event, guarantees), body["begun"])
     if kind == "settle":
-        return Settle(number_of(event), part_of(body["part"]), body["output"])
+        return Settle(number_of(event), part_from_json(body["part"]), body["output"])
     if kind in _ENDS:
         made: Operation = _ENDS[kind](number_of(event))
         return made
@@ -266,13 +260,12 @@ def _meters(body: dict[str, Any]) -> LedgerMeters | None:
 
 def _capacity(event: TrailLine) -> Capacity | None:
     """The capacity of the account on other meters, as the line records it."""
-    counted = None if event.levels is None else as_counted(event.levels[-1][8:])
+    counted = as_counted(event.levels[-1][8:])
     return None if counted is None else MeterBalance.of(counted).capacity
 
 
 def _request(event: TrailLine, guarantees: Guarantees) -> Request:
-    body, found = event.body, event.body.get("guarantee")
-    digest = body["claim"] if "claim" in body else body["guarantee_digest"]
+    body, found, digest = event.body, event.body.get("guarantee"), event.body["guarantee_digest"]
     if found is not None:
         if sha256(canonical(found)) != digest:
             raise impossible(event, "its guarantee does not have the hash that it records")
@@ -312,11 +305,6 @@ def number_of(event: TrailLine) -> int:
     if type(event.entry) is not int:
         raise impossible(event, "it has no entry number")
     return event.entry
-
-
-def part_of(label: Any) -> Part:
-    """A part from JSON, in which tuples are lists."""
-    return tuple(part_of(item) for item in label) if isinstance(label, list) else label
 
 
 def cost_of(pair: Any) -> Cost:

@@ -1,4 +1,4 @@
-"""Copies of ledgers: backup, restore, import from an export or an early database, move to another database.
+"""Copies of ledgers: backup, restore, import from an export, move to another database.
 
 A copy is built from the audit trail by replaying it line by line, so that only what verifies is copied, and the trail
 is unchanged. Outputs are copied if the source has them. Open entries are forfeited when the copy is opened.
@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Any
-
-import apsw
 
 from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, UnknownEntry
@@ -67,7 +65,7 @@ class _Copying(Replay):
         """Apply one event, and write it."""
         change = super().apply(event)
         if event.kind == "create":
-            self._create(event)
+            self._create()
         if event.kind in ("create", "account"):
             self._account(event, change)
         self._run(self._new_line, self._ledger, event.sequence, event.line, event.hash)
@@ -75,7 +73,7 @@ class _Copying(Replay):
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, event.entry)
         return change
 
-    def _create(self, event: TrailLine) -> None:
+    def _create(self) -> None:
         assert self.about is not None
         name, _, neighbours, unit, meters, _, _ = self.about
         if self._run("SELECT 1 FROM expost_ledger WHERE name = ?", name):
@@ -198,33 +196,6 @@ def back_up(source: str, file: str) -> list[tuple[str, Head]]:
     url = f"sqlite:///{file}"
     reading = Settings(heads=False)
     return [(name, open_store(url, name, reading, read_only=True).verify(None)) for name in names]
-
-
-def import_early(file: str, name: str, target: str, note: Note) -> Head:
-    """Import a ledger from an SQLite file of commit e7578a9, with its outputs. The file is not changed."""
-    uri = f"file:{FilePath(file).resolve()}?mode=ro"
-    try:
-        source = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        ((ledger,),) = source.execute("SELECT id FROM expost_ledger WHERE name = ?", (name,)).fetchall()
-    except (apsw.Error, ValueError):
-        raise UnknownEntry(f"there is no ledger {name!r} in {file}: check the name and the path") from None
-
-    def events() -> Iterator[TrailLine]:
-        for line, digest in source.execute(
-            "SELECT line, hash FROM expost_event WHERE ledger = ? ORDER BY sequence", (ledger,)
-        ):
-            yield TrailLine.read(str(line), str(digest))
-
-    def output(number: int) -> str | None:
-        found: Any = source.execute(
-            "SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", (ledger, number)
-        ).fetchone()
-        return found[0] if found else None
-
-    try:
-        return _copied(events(), output, target, note)
-    finally:
-        source.close()
 
 
 def move_ledger(source: str, name: str, target: str, note: Note) -> Head:

@@ -21,7 +21,6 @@ from expost.errors import (
     LedgerCorrupt,
     LedgerUnavailable,
     ReservationClosed,
-    UnderWay,
     UnknownEntry,
     UnknownPart,
 )
@@ -135,8 +134,3 @@ def _more(error: Exception) -> dict[str, Any]:
     if isinstance(error, BudgetExceeded):
         return {"requested": error.requested.to_json(), "affordable": error.affordable.to_json()}
     return {}
-
-
-def may_pass(error: ExpostError | None) -> bool:
-    """Whether the same may go well later, with nothing changed."""
-    return isinstance(error, LedgerUnavailable | UnderWay)

@@ -232,7 +232,7 @@ def _held(run: Rows) -> list[tuple[str, Charge]]:
 def _holding(level: Balance, path: str, held: list[tuple[str, Charge]]) -> Balance:
     """A balance with what is held for jobs of the account and of those below it, as reserved."""
     own = [charge for account, charge in held if account == path or account.startswith(f"{path}/")]
-    return with_held(level, together(own)) if own else level
+    return with_held(level, *together(own)) if own else level
 
 
 def _imagined(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> Imagined:

@@ -103,6 +103,10 @@ def test_a_quote_charges_nothing(new_ledger: NewLedger) -> None:
     assert ledger.quote([]).worst == Cost(0)
     assert list(ledger.entries()) == []
     assert ledger.quote(GUARANTEE) == ledger.quote([GUARANTEE])
+    free = Guarantee.uniform(0)
+    assert ledger.quote(free).fits
+    ledger.close(by="me", reason="done")  # what costs nothing is not reserved either; no question always fits
+    assert (ledger.quote(free).fits, ledger.quote([]).fits) == (False, True)
 
 
 def test_a_ledger_is_never_copied(new_ledger: NewLedger) -> None:

@@ -11,6 +11,7 @@ import expost as xp
 from books import GUARANTEE, NewLedger, make, steps_of
 from expost import Cost, Guarantee, Ledger
 from expost.ledger.entry import Note, Request
+from expost.ledger.kept import Kept
 from expost.ledger.operations import Forfeit, Settle, Void
 from toys import Fixed
 
@@ -57,7 +58,7 @@ def test_of_two_requests_for_a_key_one_is_reserved(new_ledger: NewLedger) -> Non
 def test_each_is_ended_in_its_own_way(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2)
     one, two, three, four = reserved(ledger, 4, begin=False)
-    ended = ledger._store.end_all([Settle(three, "none", output="nothing"), Forfeit(one), Void(two)])
+    ended = ledger._store.end_all([Settle(three, "none", output=Kept("nothing")), Forfeit(one), Void(two)])
     assert [(entry.id, entry.state, entry.charged) for entry in ended] == [
         (three, "settled", Cost(0)), (one, "forfeited", Cost("0.5")), (two, "voided", Cost(0)),
     ]  # fmt: skip

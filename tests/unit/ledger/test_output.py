@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from expost import AlreadyReserved, Guarantee, Laplace, Ledger, UnknownEntry
+from expost import AlreadyReserved, Guarantee, InvalidValue, Laplace, Ledger, UnknownEntry
 from expost.ledger.kept import MOST_KEPT
+from expost.ledger.memory import MemoryStore
 
 
 def test_in_memory_and_on_disk(sqlite_url: Callable[[], str]) -> None:
@@ -43,3 +44,13 @@ def test_rows_of_many_numbers_are_not_kept_twice() -> None:
     release = ledger.run(Laplace(epsilon=0.5, sensitivity=1), on=np.arange(MOST_KEPT + 1), key="a")
     assert ledger.frame("a")["value"] == release.output.tolist()
     assert set(ledger.frame("a")["error"]) == {None}
+
+
+def test_an_output_without_its_rows_is_of_another_format() -> None:
+    ledger = Ledger(epsilon=1)
+    entry = ledger.run(Laplace(epsilon=0.5, sensitivity=1), on=10, key="a").entry
+    assert isinstance(ledger._store, MemoryStore)
+    ledger._store._outputs[entry.id] = 10
+    for read in (ledger.output, ledger.frame):
+        with pytest.raises(InvalidValue, match="and this is of type int: a development version"):
+            read("a")

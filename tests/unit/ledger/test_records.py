@@ -14,17 +14,17 @@ from books import GUARANTEE, disarm, execute, make
 from expost import Cost, Guarantee, Ledger
 from expost.accounting.amounts import CONCENTRATED, NO_AMOUNTS, Amounts
 from expost.accounting.capacities import RenyiAccounting
-from expost.accounting.tariff import Charge
 from expost.canonical import sha256
 from expost.estimates import EstimateArray
 from expost.ledger import codec
 from expost.ledger.clock import HOUR, TRUST, tick
 from expost.ledger.entry import Balance, Note, Used
-from expost.ledger.metered import with_ended, with_held, with_reserved
+from expost.ledger.memory import MemoryStore
+from expost.ledger.metered import with_held, with_reserved
 from expost.ledger.operations import Begin, Close, Forfeit, Remark, SetClock, Settle, Void
 from expost.ledger.rows import guarantee_of
 
-HELD = Charge(Cost("0.25", delta="1e-9"), Amounts(7, 6, 5, 4, 3))
+HELD = Cost("0.25", delta="1e-9"), Amounts(7, 6, 5, 4, 3)
 
 
 def metered(epsilon: Any = 1) -> Balance:
@@ -34,8 +34,8 @@ def metered(epsilon: Any = 1) -> Balance:
 
 def test_what_is_held_counts_as_reserved_on_every_meter() -> None:
     before = metered()
-    after = with_held(with_held(before, HELD), HELD)
-    assert (after.reserved, after.spent, after.limit) == (HELD.cost * 2, Cost(0), before.limit)
+    after = with_held(with_held(before, *HELD), *HELD)
+    assert (after.reserved, after.spent, after.limit) == (HELD[0] * 2, Cost(0), before.limit)
     assert after.meter_balance is not None
     assert (after.meter_balance.reserved, after.meter_balance.spent) == (Amounts(14, 12, 10, 8, 6), NO_AMOUNTS)
     assert before.meter_balance is not None
@@ -43,22 +43,24 @@ def test_what_is_held_counts_as_reserved_on_every_meter() -> None:
 
 
 def test_what_is_held_counts_where_there_are_no_other_meters() -> None:
-    after = with_held(Balance(Cost(1), Cost("0.5"), Cost("0.25")), HELD)
+    after = with_held(Balance(Cost(1), Cost("0.5"), Cost("0.25")), *HELD)
     assert (after.reserved, after.spent, after.meters) == (Cost("0.5", delta="1e-9"), Cost("0.5"), None)
 
 
 def test_what_is_held_may_be_more_than_fits_and_then_nothing_does() -> None:
     """It was set aside before; what comes after is what is refused."""
-    full = with_held(metered(), Charge(Cost(5), Amounts(2**50, 2**50, 2**50)))
-    assert with_reserved(full, Charge(Cost("1e-12"), Amounts(1, 1, 1))) is None
+    full = with_held(metered(), Cost(5), Amounts(2**50, 2**50, 2**50))
+    assert with_reserved(full, Cost("1e-12"), Amounts(1, 1, 1)) is None
 
 
 def test_an_account_without_the_meters_of_its_ledger_spends_nothing() -> None:
-    bare = Balance(Cost(1), Cost(0), Cost(0))
-    with pytest.raises(xp.LedgerCorrupt):
-        with_reserved(bare, HELD)
-    with pytest.raises(xp.LedgerCorrupt):
-        with_ended(bare, HELD, Cost(0), NO_AMOUNTS)
+    ledger = Ledger(1, "1e-4", accounting="renyi")
+    spending, store = ledger.reserve(GUARANTEE), ledger._store
+    assert isinstance(store, MemoryStore)
+    store._accounts["ledger",] = store._accounts["ledger",]._replace(meters=None)
+    for work in (lambda: ledger.reserve(GUARANTEE), lambda: store.settle(spending.id, "small", None)):
+        with pytest.raises(xp.LedgerCorrupt):
+            work()
 
 
 def test_charges_are_shown_on_the_meter_that_counts_them_by_name() -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
-import apsw
 import pytest
 
 import expost as xp
 from books import GUARANTEE, OWNER, disarm, execute, make
 from expost import Guarantee, Ledger
-from expost.ledger import Settings, transfer
-from expost.ledger.entry import Note
+from expost.ledger import Settings
 from expost.ledger.rows import _GUARANTEES
 from expost.ledger.trail import Head, TrailLine
 from expost.ledger.verify import since
@@ -221,20 +218,6 @@ def test_only_what_is_needed_is_read(new_url: Callable[[], str], monkeypatch: py
     ledger.create_account("a", epsilon=1)
     ledger.verify(head, since=True)
     assert met[2:] == list(range(41, 0, -1))
-
-
-def test_a_head_from_before_lines_held_balances(tmp_path: Path) -> None:
-    """An early ledger that was imported: all of it is verified."""
-    file = tmp_path / "early.db"
-    connection = apsw.Connection(str(file))
-    connection.execute((Path(__file__).parents[2] / "early" / "patients.sql").read_text()).fetchall()
-    connection.close()
-    url = f"sqlite:///{tmp_path}/new.db"
-    head = transfer.import_early(str(file), "patients", url, Note("me", "upgrade"))
-    ledger = Ledger.load(url, "patients")
-    ledger.set_clock(by="me", reason="its last line may be years old")
-    ledger.reserve(Guarantee.uniform("0.125")).settle("any")
-    assert ledger.verify(head, since=True) == ledger.verify() == ledger.verify(ledger.verify(), since=True)
 
 
 def test_without_a_head_there_is_nothing_to_start_at() -> None:

@@ -7,18 +7,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import apsw
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
 import expost as xp
 from books import GUARANTEE, beat, disarm, execute, held, make, steps_of
 from expost import Guarantee, Ledger
-from expost.cli.main import app
 from expost.ledger import Settings, schema
 from expost.ledger.trail import link
 from toys import Fixed
@@ -34,23 +31,8 @@ def test_tables_that_are_not_ours_are_refused(new_url: Callable[[], str]) -> Non
     make(other)
     execute(other, f"UPDATE {schema.MARK} SET digest = 'x' WHERE name = '0001_books'")
     for read_only in (False, True):
-        with pytest.raises(
-            xp.InvalidValue, match=r"'0001_books' differs from its own.*expost ledger import NEW-URL NAME"
-        ):
+        with pytest.raises(xp.InvalidValue, match=r"'0001_books' differs from its own.*begin a new ledger"):
             Ledger.load(other, "study", read_only=read_only)
-
-
-def test_early_tables_name_the_command_that_reads_them(tmp_path: Path) -> None:
-    """Not a column that is missing in them; and the command works."""
-    file, new = tmp_path / "early.db", f"sqlite:///{tmp_path}/new.db"
-    connection = apsw.Connection(str(file))
-    connection.execute((Path(__file__).parents[2] / "early" / "patients.sql").read_text()).fetchall()
-    connection.close()
-    said = CliRunner().invoke(app, ["ledger", "show", f"sqlite:///{file}", "patients"])
-    assert (said.exit_code, "expost ledger import NEW-URL NAME THIS-FILE --by" in said.output) == (2, True), said.output
-    arguments = ["ledger", "import", new, "patients", str(file), "--by", "me", "--reason", "upgrade"]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert CliRunner().invoke(app, ["ledger", "show", new, "patients"]).exit_code == 0
 
 
 def test_migrations_are_named_and_ordered() -> None:

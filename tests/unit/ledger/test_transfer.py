@@ -6,14 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 import expost as xp
 from books import GUARANTEE, disarm, execute, make
 from expost import Ledger
 from expost.accounting.capacities import RenyiAccounting
-from expost.ledger import schema, transfer
+from expost.ledger import transfer
 from expost.ledger.durable import DurableStore
 from expost.ledger.entry import Note
 from expost.ledger.metered import capacity_of
@@ -83,15 +82,6 @@ def test_an_export_that_was_changed_is_not_imported(
         transfer.import_export(str(file), url, NOTE)
 
 
-def test_a_file_without_that_ledger_is_not_imported(tmp_path: Path, sqlite_url: Callable[[], str]) -> None:
-    spent(sqlite_url())
-    empty = tmp_path / "empty.db"
-    apsw.Connection(str(empty)).execute("CREATE TABLE t (x)").fetchall()
-    for file in (empty, tmp_path / "none.db"):
-        with pytest.raises(xp.UnknownEntry, match="no ledger 'study' in"):
-            transfer.import_early(str(file), "study", sqlite_url(), NOTE)
-
-
 def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
     sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,14 +101,18 @@ def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
     assert Ledger.load(there, "study").closed
 
 
-def test_capacities_of_before_the_first_release_are_told_as_what_they_are() -> None:
-    """Before: tables that differ advised to import the ledger, and importing it said that it was changed."""
+def test_a_database_is_not_an_export(sqlite_url: Callable[[], str]) -> None:
+    here, there = sqlite_url(), sqlite_url()
+    spent(here)
+    with pytest.raises(xp.InvalidValue, match=r"is not an export of a ledger .* make one with `expost ledger export`"):
+        transfer.import_export(here.removeprefix("sqlite:///"), there, NOTE)
+    assert xp.ledgers(there) == ()
+
+
+def test_a_recorded_capacity_that_the_limit_does_not_have() -> None:
     limit = xp.Cost(1, "1e-6")
     meters = RenyiAccounting().under(limit)
     now = meters.capacity(limit)
-    earlier = now._replace(renyi=2 * now.renyi)
-    with pytest.raises(xp.InvalidValue, match=r"cannot be carried over: keep that expost .* at most what remains"):
-        capacity_of(meters, limit, earlier)
-    for backend in ("sqlite", "postgres"):
-        with pytest.raises(xp.InvalidValue, match=r"several meters .* cannot be imported: keep that expost for it"):
-            schema.refuse_unknown(backend, [("0001_books", "0" * 64)])
+    assert capacity_of(meters, limit, now) == now
+    with pytest.raises(xp.InvalidValue, match="is not a capacity of the limit"):
+        capacity_of(meters, limit, now._replace(renyi=2 * now.renyi))

@@ -356,6 +356,6 @@ def test_tables_of_another_version_are_left_alone(sqlite_url: Any, postgres_url:
         execute(url, "UPDATE expost_service SET digest = 'x'")
         with pytest.raises(InvalidValue):
             ServiceTables(url)
-        execute(url, "DROP TABLE expost_service")  # as early layouts were
+        execute(url, "DROP TABLE expost_service")  # tables that nobody recorded
         with pytest.raises(InvalidValue):
             ServiceTables(url)

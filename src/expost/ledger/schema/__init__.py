@@ -44,18 +44,7 @@ def refuse_unknown(backend: str, done: list[tuple[str, str]]) -> None:
         if (ours, sha256(text)) != (name, digest):
             raise InvalidValue(
                 f"the tables of this database were not made by this expost (their migration {name!r} differs from its "
-                f"own), and nothing was changed. If an expost before the first release made them: {_EARLIER[backend]}. "
-                "Otherwise somebody changed them: spend nothing from it until you know who"
+                "own), and nothing was changed. If a development version made them, go on with that version, or begin "
+                "a new ledger with at most what remains of this one's limit; otherwise somebody changed them: spend "
+                "nothing from it until you know who"
             )
-
-
-_METERED = (
-    "One with several meters (accounting 'renyi') cannot be imported: keep that expost for it, or begin a new ledger "
-    "with at most what remains of its limit"
-)
-_EARLIER = {
-    "sqlite": "import the ledger from this file into another one, and no longer use this one: "
-    f"expost ledger import NEW-URL NAME THIS-FILE --by … --reason …. {_METERED}",
-    "postgres": "write an export with that expost, import it into another database, and no longer use this one: "
-    f"expost ledger import NEW-URL NAME EXPORT --by … --reason …. {_METERED}",
-}

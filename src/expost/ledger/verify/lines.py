@@ -68,10 +68,7 @@ class Replay:
         change = change_of(self, operation)
         if change is None:
             raise impossible(event, "it changes nothing")
-        if event.levels is None:  # in early trails every process wrote a guarantee once
-            change = change._replace(first="guarantee" in event.body)
-        early, claim = event.levels is None, "claim" in event.body
-        line = trail_line(change, event.sequence, event.at, event.user, early=early, claim=claim)
+        line = trail_line(change, event.sequence, event.at, event.user)
         if line != event.line:
             raise impossible(event, f"the rules would have written {_difference(line, event.line)}")
         return change

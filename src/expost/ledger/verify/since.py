@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from expost.accounting.tariff import Tariff
 
 
-class TooEarly(Exception):
-    """A line before the head has no balances: the whole trail has to be verified."""
-
-
 class _Guarantees(dict[str, "Guarantee | Tariff"]):
     """Guarantees from before the head, by their hashes, read from the tables when needed."""
 
@@ -109,7 +105,7 @@ class Past:
         if found is None or depth == 1:
             return found is not None
         later = (event for events in self._later.values() for event in events)
-        return not any(event.sequence > found.line and len(event.levels or ()) >= depth for event in later)
+        return not any(event.sequence > found.line and len(event.levels) >= depth for event in later)
 
     def _step(self) -> bool:
         event = next(self._lines, None)
@@ -119,8 +115,6 @@ class Past:
 
     def _meet(self, event: TrailLine) -> None:
         self.reached = event.sequence
-        if event.levels is None:
-            raise TooEarly
         self._note(self._root, event)
         if event.kind == "reserve":
             self._meet_reservation(event)
@@ -145,7 +139,7 @@ class Past:
 
     def _note(self, path: Path, event: TrailLine) -> None:
         """Keep the balances in a line, unless a later line is known."""
-        for depth, level in enumerate((event.levels or ())[: len(path)], 1):
+        for depth, level in enumerate(event.levels[: len(path)], 1):
             found = self._accounts.get(path[:depth])
             if found is None or found.line < event.sequence:
                 self._accounts[path[:depth]] = balance_of(level, event.sequence)
@@ -269,6 +263,6 @@ class VerificationSince(Verification):
             self.exists(path)
             return
         levels = self._line(line).levels
-        if levels is None or len(levels) < len(path):
-            raise TooEarly
+        if len(levels) < len(path):
+            raise differ(f"account {'/'.join(path)!r} was not changed by line {line}, which its row names")
         self.accounts[path] = balance_of(levels[len(path) - 1], line)

@@ -103,7 +103,7 @@ def quote_steps(planned: Any, said: Mapping[str, Any]) -> CallSteps:
     priced = [prices.charges(plan) for plan in plans]
     worst, best = together(worst for worst, _ in priced), together(best for _, best in priced)
     if meters is None:
-        return Quote(worst.cost, best.cost, remaining)
+        return Quote(worst.cost, best.cost, remaining, has_room=worst.cost <= remaining)
     asked = [worst.cost.epsilon_units, worst.cost.delta_units, *worst.amounts]
     room = (yield HttpCall("POST", "/v1/accounting", {"charge": asked}))["fits"]
     return Quote(worst.cost, best.cost, remaining, worst.amounts, best.amounts, room)

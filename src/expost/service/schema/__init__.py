@@ -14,7 +14,7 @@ _KNOWN = {
     "postgres": "SELECT name FROM (VALUES ('expost_token'), ('expost_service')) AS known (name) "
     "WHERE to_regclass(name) IS NOT NULL",
 }
-"""Which of two tables are there: early layouts had no record."""
+"""Which of two tables are there. Tokens without a record of migrations are not ours to change."""
 
 
 def service_migrations(backend: str) -> list[tuple[str, str]]:

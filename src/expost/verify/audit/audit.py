@@ -140,7 +140,7 @@ class _Test:
         self, guarantee: Guarantee, part_of: Any, outputs: SampledOutputs, pairs: int, error: float,
         order: Number | None, prices: Prices | None,
     ) -> None:  # fmt: skip
-        self._guarantee, self._outputs, self._pairs, self._error = guarantee, outputs, pairs, error
+        self._outputs, self._pairs, self._error = outputs, pairs, error
         self._order = None if order is None else float(exact(order, "an order"))
         labels = {side: [part_of(output) for output in found] for side, found in outputs.items()}
         chosen = [label for found in labels.values() for label in found[: _shares(len(found))[1]]]

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 import expost as xp
@@ -85,23 +84,3 @@ def test_a_ledger_that_is_spent_from_does_not_move(
     assert not ledger.closed
     told("move", clinic, "patients", sqlite_url(), *note)
     assert ledger.closed
-
-
-def test_a_ledger_of_the_first_commits_is_imported(tmp_path: Path) -> None:
-    file, new = tmp_path / "early.db", f"sqlite:///{tmp_path}/new.db"
-    connection = apsw.Connection(str(file))
-    connection.execute((Path(__file__).parents[3] / "early" / "patients.sql").read_text()).fetchall()
-    connection.close()
-    before = file.read_bytes()
-    (made,) = told("import", new, "patients", str(file), "--by", "me", "--reason", "upgrade")
-    assert (made["line"], made["hash"][:8]) == (13, "568f89cd")
-    assert file.read_bytes() == before
-    ledger = xp.Ledger.load(new, "patients")
-    ledger.set_clock(by="me", reason="its last line may be years old")
-    ledger.recover()
-    assert ledger.output("coin") == 2
-    assert (ledger.account("alice").limit, ledger.spent) == (xp.Cost(2.5, "1e-4"), xp.Cost(2.75, "3e-6"))
-    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
-    head = ledger.verify()
-    ledger.reserve(xp.Guarantee.uniform("0.125")).settle("any")
-    assert ledger.verify(head, since=True).sequence == head.sequence + 2

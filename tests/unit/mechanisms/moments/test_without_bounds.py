@@ -12,11 +12,9 @@ import pytest
 import expost as xp
 from expost.errors import InvalidValue
 from expost.guarantee import Part
-from expost.ledger import codec
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Clamp, Winsorized, comoment_moved, count_outside
-from expost.mechanisms.moments.pairs import FoundCovariance
 from expost.mechanisms.moments.private_range import LEVELS
 from expost.mechanisms.moments.staircase import Staircase
 from expost.verify import FiniteMechanism, check
@@ -79,13 +77,6 @@ def test_groups_are_charged_what_the_costliest_search_took() -> None:
     levels = [published(release.output[group]).level for group in ("a", "b")]
     assert levels[0] < levels[1]
     assert release.charged == xp.Mean(epsilon=1).guarantee.cost_of(levels[1])
-
-
-def test_what_was_kept_before_there_were_levels_is_read() -> None:
-    """Outputs of older ledgers have none: they were found within bounds, or for all of ε."""
-    kept = '{"$record":["expost:Winsorized",[["value",1],["low",0],["high",2],["noise",3]]]}'
-    assert codec.decode(kept) == Winsorized(1, 0, 2, 3, 0)
-    assert codec.decode('{"$record":["expost:FoundCovariance",[["value",1],["noise",3]]]}') == FoundCovariance(1, 3, 0)
 
 
 @pytest.mark.parametrize("mechanism", WITHOUT, ids=lambda one: type(one).__name__)

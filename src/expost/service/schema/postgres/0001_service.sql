@@ -40,6 +40,7 @@ CREATE TABLE expost_job (
     delivered_at BIGINT,
     decision TEXT,
     plan TEXT,
+    dropped BIGINT NOT NULL DEFAULT 0,
     UNIQUE (account, key),
     CHECK ((state IN ('ready', 'done')) = (result IS NOT NULL)),
     CHECK (delivered_at IS NULL OR state = 'done')
@@ -47,6 +48,7 @@ CREATE TABLE expost_job (
 CREATE INDEX expost_job_waiting ON expost_job (account, number) WHERE delivered_at IS NULL;
 CREATE INDEX expost_job_charge ON expost_job (account, charge) WHERE delivered_at IS NULL AND charge IS NOT NULL;
 CREATE INDEX expost_job_delivered ON expost_job (delivered_at) WHERE delivered_at IS NOT NULL;
+CREATE INDEX expost_job_kept ON expost_job (delivered_at) WHERE delivered_at IS NOT NULL AND dropped = 0;
 CREATE TABLE expost_server (
     name TEXT PRIMARY KEY,
     seen_at BIGINT NOT NULL
