@@ -319,6 +319,35 @@ def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
 
 
+def test_steps_that_are_submitted_together_are_lost_together() -> None:
+    engine = Slow()
+    engine.go.set()
+    engine.error = xp.LedgerUnavailable("gone")
+    batch = Writer(engine)  # type: ignore[arg-type]
+    steps: Any = [1, 2, 3]
+    with pytest.raises(xp.LedgerUnavailable, match="gone"):
+        batch.submit_all(1, steps)
+    engine.error = None
+    assert batch.submit_all(1, steps) == steps
+
+
+def test_steps_that_nobody_took_up_in_time_are_not_recorded_later() -> None:
+    engine = Slow()
+    engine.settings = Settings(patience=0.05)
+    batch = Writer(engine)  # type: ignore[arg-type]
+    first = threading.Thread(target=batch.submit, args=(1, 0))
+    first.start()
+    wait_until(lambda: engine.batches)
+    steps: Any = [1, 2, 3]
+    with pytest.raises(xp.Busy, match="nothing was recorded"):
+        batch.submit_all(1, steps)
+    engine.settings = Settings()
+    engine.go.set()
+    first.join(60)
+    assert batch.submit_all(1, steps) == steps
+    assert [list(batch) for batch in engine.batches if batch] == [[0], steps]
+
+
 def test_a_caller_that_is_interrupted_as_its_turn_comes() -> None:
     """Between taking the lock and the block under it: Python may look for signals there."""
     engine = Slow()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -21,10 +21,6 @@ from expost import Cost, Ledger
 from expost.accounting.amounts import NO_AMOUNTS, Amounts
 from expost.accounting.tariff import Charge, together
 from expost.cli.main import app
-from expost.errors import BudgetExceeded, KeyConflict, LedgerUnavailable
-from expost.ledger import codec
-from expost.ledger.journal import Posting, forfeits, new_journal, post, postings_text
-from expost.mechanisms import Laplace
 from expost.service.bell import Bell
 from expost.service.config import read_config
 from expost.service.database import ServiceTables
@@ -486,111 +482,7 @@ def test_a_service_that_was_killed_answers_what_had_not_begun(tmp_path: Path) ->
         running.stop()
 
 
-# ---- journals
-
-
-def posted(account: Ledger, key: str, epsilon: float = 0.25, on: int = 7) -> list[Posting]:
-    journal = new_journal(account, account._store.balances(account._path))
-    journal.run(Laplace(epsilon=epsilon, sensitivity=1), on=on, key=key)
-    return [Posting.from_json(each) for each in json.loads(postings_text(journal))]
-
-
-def books(tmp_path: Path) -> Ledger:
-    url = f"sqlite:///{tmp_path}/books.db"
-    return Ledger.create(url, "l", 1, 1e-6, neighbours="substitute", unit="row").create_account("a", 1, 1e-6)
-
-
-def test_what_another_published_under_a_key_is_not_published_again(tmp_path: Path) -> None:
-    account = books(tmp_path)
-    one, other = posted(account, "k", 0.001), posted(account, "k")
-    same = posted(account, "k", 0.001, on=10**6)  # the same request, with other noise
-    post(account, one)
-    for wrong in (other, same):
-        with pytest.raises(KeyConflict):
-            post(account, wrong)
-    assert account.spent == Cost("0.001")
-    assert [entry.state for entry in account.entries()] == ["settled"]
-
-
-def test_all_entries_of_a_job_are_made_or_none(tmp_path: Path) -> None:
-    account = books(tmp_path)
-    two = [*posted(account, "a", 0.4), *posted(account, "b", 0.4)]
-    account.run(Laplace(epsilon=0.4, sensitivity=1), on=1)  # somebody spends without the service
-    with pytest.raises(BudgetExceeded):
-        post(account, two)
-    assert account.spent == Cost("0.4")
-    assert account.reserved == Cost(0)
-    account.verify()
-
-
-@pytest.fixture
-def counted(new_url: Callable[[], str]) -> tuple[Ledger, list[int]]:
-    """An account in a database, and how many steps each of its transactions has."""
-    account = Ledger.create(new_url(), "l", 100, 1e-6, neighbours="substitute", unit="row").create_account(
-        "a", 100, 1e-6
-    )
-    store: Any = account._store
-    apply, steps = store._engine.apply, list[int]()
-
-    def counting(ledger: int, given: list[Any]) -> Any:
-        steps.append(len(given))
-        return apply(ledger, given)
-
-    store._engine.apply = counting
-    return account, steps
-
-
-def several(account: Ledger, count: int) -> list[Posting]:
-    """What a job of many questions posts, some of them lost."""
-    journal = new_journal(account, account._store.balances(account._path))
-    for number in range(count):
-        journal.run(Laplace(epsilon=0.1, sensitivity=1), on=7, key=f"k{number}")
-    made = [Posting.from_json(each) for each in json.loads(postings_text(journal))]
-    return [each._replace(part=None, output=None) if place % 50 == 7 else each for place, each in enumerate(made)]
-
-
-def test_entries_of_a_job_are_made_in_few_transactions(counted: tuple[Ledger, list[int]]) -> None:
-    """Nobody is accepted meanwhile, and each commit waits for the disk: before, each entry had three of its own."""
-    account, steps = counted
-    postings = several(account, 200)
-    made = post(account, postings)
-    assert len(steps) <= 8, steps
-    assert [(entry.key, entry.state) for entry in made] == [
-        (posting.request.key, "forfeited" if posting.part is None else "settled") for posting in postings
-    ]
-    assert [entry.id for entry in made] == list(range(1, 201))
-    assert account.output("k0") == codec.decode(postings[0].output or "").output
-    assert post(account, postings) == made
-    assert (account.spent, account.reserved) == (Cost(20), Cost(0))
-    account.verify()
-
-
-def test_of_many_entries_none_is_made_if_one_cannot_be(counted: tuple[Ledger, list[int]]) -> None:
-    account, steps = counted
-    postings = several(account, 150)
-    account.run(Laplace(epsilon=90, sensitivity=1), on=1)  # somebody spends without the service
-    with pytest.raises(BudgetExceeded):
-        post(account, postings)
-    assert len(steps) <= 10, steps
-    assert (account.spent, account.reserved) == (Cost(90), Cost(0))
-    account.verify()
-
-
-def test_a_job_is_posted_again_after_a_database_was_away(
-    counted: tuple[Ledger, list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once between reserving and settling: each entry is made once, with its own output."""
-    account, _ = counted
-    postings = several(account, 20)
-    with monkeypatch.context() as away:
-        away.setattr(type(account._store), "end_all", lambda *arguments: (_ for _ in ()).throw(LedgerUnavailable("")))
-        with pytest.raises(LedgerUnavailable):
-            post(account, postings)
-    assert account.reserved == Cost(2)
-    made = post(account, postings)
-    assert [entry.id for entry in made] == list(range(1, 21))
-    assert (account.spent, account.reserved) == (Cost(2), Cost(0))
-    account.verify()
+# ---- posting
 
 
 def test_others_are_accepted_while_many_jobs_are_posted(tmp_path: Path) -> None:
@@ -641,24 +533,6 @@ def test_what_is_out_of_time_is_never_kept(tmp_path: Path) -> None:
     assert not jobs.begin(waiting)
     assert [job.state for job in jobs.due(10**7)] == ["accepted", "accepted"]
     tables.close()
-
-
-@pytest.mark.parametrize("accounting", ["basic", "renyi"])
-def test_a_posted_journal_is_what_a_run_would_have_written(accounting: str, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.db"
-    ledger = Ledger.create(url, "l", 1, 1e-6, neighbours="substitute", unit="row", accounting=accounting)
-    account = ledger.create_account("a", 1, 1e-6)
-    journal = new_journal(account, account._store.balances(account._path))
-    made = journal.run(Laplace(epsilon=0.25, sensitivity=1), on=7, key="k")
-    assert account.spent == Cost(0)
-    postings = [Posting.from_json(each) for each in json.loads(postings_text(journal))]
-    (entry,) = post(account, postings)
-    assert (entry.charged, entry.part, account.output("k")) == (made.charged, made.part, made.value)
-    assert post(account, postings) == [entry]  # not twice
-    held = Charge(Cost(0.25, 0), made.entry.amounts or NO_AMOUNTS)
-    (lost,) = post(account, forfeits(account, held, "lost", "late"))
-    assert (lost.state, lost.charged) == ("forfeited", Cost(0.25))
-    ledger.verify()
 
 
 # ---- at the machine
