@@ -30,6 +30,7 @@ from expost.service.posting import LATE
 from expost.service.schedule import Placed, Schedule, Times
 from expost.service.window import Window, _held
 from serving import COUNT, METERED, REVIEWED, UNIT, Forked, Running, answer, submit
+from stepped import StandingClock, Stepped
 
 SLOW = """
 [data.slow]
@@ -48,25 +49,26 @@ def seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def test_a_job_holds_its_worst_case_until_its_answer_time(tmp_path: Path) -> None:
-    """The count is done within milliseconds, but nothing shows of it: balance, entries, trail and job stay as told."""
-    running = Forked(tmp_path, server='answer_every = 0.5\nmargin = 2\nlate = "lose"').start()
+def test_a_job_holds_its_worst_case_until_its_answer_time(tmp_path: Path, clock: StandingClock) -> None:
+    """The count is done at once, but nothing shows of it: balance, entries, trail and job stay as told."""
+    running = Stepped(tmp_path, server='answer_every = 60\nmargin = 240\nlate = "lose"').on(clock).start()
     try:
         with running.client("alice") as client, running.client("custodian") as custodian:
             said = submit(client, "k", COUNT).json()
             same = {"account": "people/alice", "epsilon": "1000", "reason": "r"}
             assert custodian.post("/v1/admin/limits", json=same).json()["reserved"]["epsilon"] == "0.01"
             due, seen = seconds(said["due_at"]), []
-            while time.time() < due - 0.3:
+            running.finish()
+            for _ in running.answer_times(due - 1):
                 account = client.get("/v1/account").json()
                 seen.append((account["spent"]["epsilon"], client.get(f"/v1/jobs/{said['id']}").json()["state"]))
                 assert client.get("/v1/entries").json() == []
                 assert [each["line"] for each in custodian.get("/v1/audit").json() if '"reserve"' in each["line"]] == []
                 assert list(running.ledger().entries()) == []  # nor in the ledger itself
-                time.sleep(0.2)
             held = client.get("/v1/account").json()["reserved"]["epsilon"]
-            job = answer(client, said["id"])
+            job = running.answered(client, said["id"])
             after = client.get("/v1/account").json()
+        assert len(seen) >= 4
         assert set(seen) == {("0", "accepted")}
         assert held == "0.01"
         assert seconds(job["answered_at"]) == due
@@ -78,9 +80,10 @@ def test_a_job_holds_its_worst_case_until_its_answer_time(tmp_path: Path) -> Non
         running.stop()
 
 
-def test_plans_on_several_meters_know_nothing_before_the_answer_time(tmp_path: Path) -> None:
-    """Most of what is held comes back, and it is done within milliseconds: plan, room and form are as at acceptance."""
-    running = Forked(tmp_path, server='answer_every = 0.4\nmargin = 2\nlate = "lose"', more=METERED)
+def test_plans_on_several_meters_know_nothing_before_the_answer_time(tmp_path: Path, clock: StandingClock) -> None:
+    """Most of what is held comes back, and it is done at once: plan, room and form are as at acceptance."""
+    server = 'answer_every = 60\nmargin = 240\nlate = "lose"'
+    running = Stepped(tmp_path, server=server, more=METERED).on(clock)
     ledger = Ledger.create(running.url, "metered", 1, 1e-6, neighbours="substitute", unit=UNIT, accounting="renyi")
     ledger.create_account("carol", 1, 1e-6)
     running.add_tokens(("carol", "analyst", "metered/carol"))
@@ -97,16 +100,14 @@ def test_plans_on_several_meters_know_nothing_before_the_answer_time(tmp_path: P
 
             before = seen()
             said = submit(client, "k", above, data="metered").json()
-            due, found = seconds(said["due_at"]), []
-            while time.time() < due - 0.4:
-                now = seen()
-                if before[0] != now[0] and before[1] != now[1]:  # an answer time came, at which what is held shows
-                    found.append(now)
-                time.sleep(0.1)
-            assert answer(client, said["id"])["result"]["state"] == "answered"
+            running.finish()
+            assert seen() == before  # what is held shows at the next answer time
+            found = [seen() for _ in running.answer_times(seconds(said["due_at"]) - 1)]
+            assert running.answered(client, said["id"])["result"]["state"] == "answered"
             after = seen()
     finally:
         running.stop()
+    assert len(found) >= 4
     assert len(set(map(str, found))) == 1, found
     assert len({str(before), str(found[0]), str(after)}) == 3
     assert float(found[0][0]) < float(after[0]) < float(before[0])
@@ -157,18 +158,20 @@ def test_a_job_that_had_its_time_is_late_and_no_incident(tmp_path: Path) -> None
         running.stop()
 
 
-def test_a_job_can_be_cancelled_until_it_starts(tmp_path: Path) -> None:
-    running = Forked(tmp_path, server="answer_every = 0.2\nmargin = 0\npace = 4\njobs_at_once = 1").start()
+def test_a_job_can_be_cancelled_until_it_starts(tmp_path: Path, clock: StandingClock) -> None:
+    running = Stepped(tmp_path, server="answer_every = 60\nmargin = 0\npace = 240\njobs_at_once = 1").on(clock).start()
     try:
         with running.client("alice") as client, running.client("bob") as bob:
             first, second = (submit(client, key, COUNT).json() for key in "ab")
-            assert seconds(second["starts_at"]) >= seconds(first["starts_at"]) + 4
+            assert seconds(second["starts_at"]) >= seconds(first["starts_at"]) + 240
             assert client.delete(f"/v1/jobs/{first['id']}").status_code == 409  # it has started
             assert bob.delete(f"/v1/jobs/{second['id']}").status_code == 404
             gone = client.delete(f"/v1/jobs/{second['id']}")
             assert (gone.status_code, gone.json()["result"]["state"]) == (200, "cancelled")
             assert client.delete(f"/v1/jobs/{second['id']}").status_code == 409
-            assert answer(client, first["id"])["result"]["state"] == "answered"
+            assert running.answered(client, first["id"])["result"]["state"] == "answered"
+            for _ in running.answer_times(seconds(second["due_at"])):
+                pass
             assert client.get("/v1/account").json()["reserved"]["epsilon"] == "0"
         assert running.ledger().spent == Cost(0.01)
     finally:
@@ -176,7 +179,7 @@ def test_a_job_can_be_cancelled_until_it_starts(tmp_path: Path) -> None:
 
 
 def test_questions_in_flight_are_bounded(tmp_path: Path) -> None:
-    running = Forked(tmp_path, server="answer_every = 30\nqueue = 3\nquestions = 4").start()
+    running = Forked(tmp_path, server="answer_every = 30\nmargin = 600\nqueue = 3\nquestions = 4").start()
     try:
         with running.client("alice") as client, running.client("bob") as bob:
             two = [COUNT, COUNT | {"name": "other"}]
@@ -451,29 +454,28 @@ def test_a_service_gives_signs_of_life_between_answer_times(tmp_path: Path) -> N
         running.stop()
 
 
-def test_a_service_that_was_killed_answers_what_had_not_begun(tmp_path: Path) -> None:
+def test_a_service_that_was_killed_answers_what_had_not_begun(tmp_path: Path, clock: StandingClock) -> None:
     """All were due while nobody served: before, they then had one answer time together, and most were lost."""
-    running = Forked(tmp_path, server='answer_every = 0.2\nmargin = 0.4\npace = 0.8\njobs_at_once = 1\nlate = "lose"')
-    ledger = running.ledger()
+    killed = Forked(tmp_path, server='answer_every = 60\nmargin = 60\npace = 50\njobs_at_once = 1\nlate = "lose"')
+    ledger = killed.ledger()
     for number in range(5):
         ledger.create_account(f"a{number}", 1)
-        running.add_tokens((f"a{number}", "analyst", f"people/a{number}"))
-    running.start()
+        killed.add_tokens((f"a{number}", "analyst", f"people/a{number}"))
+    killed.start()
+    jobs = [submit(killed.client(f"a{number}"), "k", COUNT).json()["id"] for number in range(5)]
+    killed.kill()
+    tables, never = ServiceTables(killed.url), "result = NULL, postings = NULL, delivered_at = NULL"
+    as_if = f"state = 'accepted', begun = 0, starts_at = 1, next_at = 1, due_at = 1, {never}"  # long ago
+    tables.write(lambda run: run(f"UPDATE expost_job SET {as_if}"))
+    tables.close()
+    running = Stepped.beside(killed, killed.file).on(clock).start()
     try:
-        jobs = [submit(running.client(f"a{number}"), "k", COUNT).json()["id"] for number in range(5)]
-        running.kill()
-        tables, never = ServiceTables(running.url), "result = NULL, postings = NULL, delivered_at = NULL"
-        as_if = f"state = 'accepted', begun = 0, starts_at = 1, next_at = 1, due_at = 1, {never}"  # long ago
-        tables.write(lambda run: run(f"UPDATE expost_job SET {as_if}"))
-        tables.close()
-        began = time.time()
-        running.start()
         clients = [running.client(f"a{number}") for number in range(5)]
         due = [
             seconds(client.get(f"/v1/jobs/{job}").json()["due_at"]) for client, job in zip(clients, jobs, strict=True)
         ]
-        assert all(at >= began + 0.4 + 0.8 * (place + 1) for place, at in enumerate(due))
-        found = [answer(client, job) for client, job in zip(clients, jobs, strict=True)]
+        assert [at - clock.now for at in due] == [180, 180, 240, 300, 300]  # one after the other
+        found = [running.answered(client, job) for client, job in zip(clients, jobs, strict=True)]
         assert [job["result"]["state"] for job in found] == ["answered"] * 5
         assert [seconds(job["answered_at"]) for job in found] == due
         assert running.ledger().spent == Cost("0.05")
@@ -542,10 +544,10 @@ def job_command(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["job", *map(str, arguments)], env={"COLUMNS": "250", "TERM": "dumb"})
 
 
-def test_jobs_at_the_machine(tmp_path: Path) -> None:
+def test_jobs_at_the_machine(tmp_path: Path, clock: StandingClock) -> None:
     """The custodian sees what waits, and cancels it until it starts; the trail has a line, and the books are free."""
-    slow = "answer_every = 0.2\nmargin = 0\npace = 1.5\njobs_at_once = 1"
-    running = Forked(tmp_path, server=slow, more=REVIEWED).start()
+    slow = "answer_every = 60\nmargin = 0\npace = 240\njobs_at_once = 1"
+    running = Stepped(tmp_path, server=slow, more=REVIEWED).on(clock).start()
     file = running.file
     try:
         with running.client("alice") as client:
@@ -556,7 +558,7 @@ def test_jobs_at_the_machine(tmp_path: Path) -> None:
             assert "0.01" in listed.output
             assert json.loads(job_command("list", file, "--json", "--last", "1").output)[0]["id"] == waits["id"]
             assert job_command("list", file, "--account", "people/bob", "--json").output.strip() == "[]"
-            answer(client, first["id"])
+            running.answered(client, first["id"])
             over = json.loads(job_command("show", file, first["id"], "--json").output)
             assert (over["outcome"], over["charged"]["epsilon"], over["held"]) == ("answered", "0.01", None)
             assert "result" not in over
@@ -573,10 +575,10 @@ def test_jobs_at_the_machine(tmp_path: Path) -> None:
                 f"cancelled {second['id']}: nothing was charged, and ε 0.01 that was set aside"
             )
             assert job_command("cancel", file, waits["id"], "--reason", "a").exit_code == 0
-            found = answer(client, second["id"])["result"]
+            found = running.answered(client, second["id"])["result"]
             assert found["state"] == "cancelled"
             assert found["problem"]["detail"].endswith("by the custodian, and nothing was charged: a [mistake]")
-            assert {answer(client, each["id"])["result"]["state"] for each in others} == {"answered"}
+            assert {running.answered(client, each["id"])["result"]["state"] for each in others} == {"answered"}
             assert client.get("/v1/account").json()["reserved"]["epsilon"] == "0"
         lines = [line.body for line in running.ledger().audit_trail() if line.kind == "remark"]
         assert lines[-2]["reason"] == f"cancelled job {second['id']}: a [mistake]"

@@ -12,11 +12,9 @@ that it makes no difference how quick a machine is. How long replies take is out
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
-from math import ceil
 from pathlib import Path
 
 import duckdb
@@ -26,10 +24,10 @@ from books import wait_until
 from expost import Ledger
 from expost.service.runner import Runner
 from old_window import post_when_done
-from stepped import Stepped
+from stepped import StandingClock, Stepped
 from watching import COUNT, SUM, WHO, Everybody, Reply, numbers
 
-EVERY, MARGIN, PACE = 60, 60, 30
+EVERY, MARGIN, PACE = 60, 120, 30
 SERVER = """answer_every = {every}
 margin = {margin}
 pace = {pace}
@@ -51,33 +49,12 @@ ROWS = "SELECT i % 100 AS person, i % 50 AS cost FROM range(300) t(i)"
 MORE = f"{ROWS} UNION ALL SELECT 100, i % 50 FROM range(100) t(i)"
 
 
-class Clock:
-    """The time of everything in this process."""
-
-    def __init__(self) -> None:
-        self.now = ceil(time.time() / EVERY) * EVERY + 0.0
-
-    def time(self) -> float:
-        return self.now
-
-    def time_ns(self) -> int:
-        return int(self.now * 1e9)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "time", clock.time)
-    monkeypatch.setattr(time, "time_ns", clock.time_ns)
-    return clock
-
-
-def prepared(folder: Path, rows: str, late: str, clock: Clock) -> Stepped:
+def prepared(folder: Path, rows: str, late: str, clock: StandingClock) -> Stepped:
     folder.mkdir()
     duckdb.sql(f"COPY ({rows}) TO '{folder}/visits.parquet' (FORMAT parquet)")
     margin = MARGIN if late == "lose" else 0
     server = SERVER.format(every=EVERY, margin=margin, pace=PACE if margin else 0.01, late=late)
-    running = Stepped(folder, server=server, more=DATA).on(clock.time)
+    running = Stepped(folder, server=server, more=DATA).on(clock)
     unit = "person (column person)"
     ledger = Ledger.create(running.url, "visits", 100, 1e-6, neighbours="add-remove", unit=unit, accounting="renyi")
     for who in ("alice", "bob"):
@@ -104,11 +81,6 @@ class Side:
     def _due(reply: Reply) -> float:
         return datetime.fromisoformat(re.findall(r'"due_at": ?"([^"]*)"', reply.text)[0]).timestamp()
 
-    def finish(self) -> None:
-        """Let what is at work end."""
-        self.running.go.set()
-        wait_until(lambda: not self.running.at_work())
-
     def seen(self, probe: str | None, *, answers: bool) -> dict[str, object]:
         """What everybody is told. Where new answers are among it, as numbers: their noise is not the same."""
         found: dict[str, object] = {"file": self.everybody.books()}
@@ -132,7 +104,7 @@ def differences(base: Side, more: Side, probe: str | None = None, *, answers: bo
     return [what for what in one if one[what] != other.get(what)] + [what for what in other if what not in one]
 
 
-def story(tmp_path: Path, late: str, clock: Clock) -> Iterator[tuple[str, list[str]]]:
+def story(tmp_path: Path, late: str, clock: StandingClock) -> Iterator[tuple[str, list[str]]]:
     """What can be told apart, step by step."""
     with ExitStack() as stack:
         sides = []
@@ -142,35 +114,29 @@ def story(tmp_path: Path, late: str, clock: Clock) -> Iterator[tuple[str, list[s
             sides.append(Side(running))
             stack.callback(sides[-1].everybody.close)
         base, more = sides
-        slot = clock.now
 
         def rings(until: float) -> Iterator[float]:
-            """Answer times come, one after the other."""
-            nonlocal slot
-            while slot + EVERY <= until:
-                slot += EVERY
-                clock.now = slot + 1.0
-                for side in sides:
-                    side.running.ring(slot)
-                base.finish()
+            """Answer times come; what is at work on the second side is not done for that."""
+            for slot in base.running.answer_times(until):
+                more.running.ring(slot)
                 yield slot
 
-        for side in sides:
-            side.finish()  # the first sum
-        for _ in rings(slot + 10 * EVERY):
+        more.running.finish()  # the first sum
+        for _ in rings(clock.now + 10 * EVERY):
             pass
         assert [side.everybody.told()["result"]["state"] for side in sides] == ["answered"] * 2
         yield "before", differences(base, more, answers=True)
         more.running.go.clear()
+        clock.now += EVERY / 3
         due, other = (side.ask(1) for side in sides)
         assert due == other
         wait_until(lambda: more.running.at_work(begun=True))
-        base.finish()
+        base.running.finish()
         yield "accepted", differences(base, more, "probe")
         for at in rings(due - 1):
             yield f"{(due - at) / EVERY:g} answer times before", differences(base, more)
         if late == "lose":
-            more.finish()
+            more.running.finish()
             yield "both are done", differences(base, more)
         for _ in rings(due):
             yield "the answer time", differences(base, more, answers=True)
@@ -178,24 +144,27 @@ def story(tmp_path: Path, late: str, clock: Clock) -> Iterator[tuple[str, list[s
             yield "after it", differences(base, more, answers=True)
 
 
-def test_no_route_tells_how_far_a_job_is(tmp_path: Path, clock: Clock) -> None:
+def test_no_route_tells_how_far_a_job_is(tmp_path: Path, clock: StandingClock) -> None:
     told = dict(story(tmp_path, "lose", clock))
     assert {step: found for step, found in told.items() if found} == {}
     assert list(told)[:2] == ["before", "accepted"]
     assert list(told)[-3:] == ["both are done", "the answer time", "after it"]
 
 
-def test_books_that_show_what_is_done_are_caught(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_books_that_show_what_is_done_are_caught(
+    tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The control: the old window, in which the ledger got what was done when it was done."""
     monkeypatch.setattr(Runner, "_outcome", Runner._outcome)  # as it was, afterwards
     post_when_done()
     told = dict(story(tmp_path, "lose", clock))
     assert told["before"] == []
     assert "file" in told["accepted"]
-    assert {"file", "analyst /v1/account", "other /v1/events live"} <= {*told["2 answer times before"]}
+    early = {what for step, found in told.items() if step.endswith("times before") for what in found}
+    assert {"file", "analyst /v1/account", "other /v1/events live"} <= early
 
 
-def test_answers_as_soon_as_they_are_ready_are_caught(tmp_path: Path, clock: Clock) -> None:
+def test_answers_as_soon_as_they_are_ready_are_caught(tmp_path: Path, clock: StandingClock) -> None:
     """The control: no margin, and what is late waits. The slower neighbour is answered later, which shows."""
     told = dict(story(tmp_path, "wait", clock))
     assert told["before"] + told["accepted"] == []
