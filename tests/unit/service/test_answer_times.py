@@ -506,13 +506,13 @@ def test_others_are_accepted_while_many_jobs_are_posted(tmp_path: Path) -> None:
     ringing.start()
     waited = []
     while ringing.is_alive():
-        since = time.monotonic()
+        before = len(delivered)
         with window.gate.opened():
-            waited.append(time.monotonic() - since)
+            waited.append(len(delivered) - before)
             assert delivered == list(range(len(delivered)))
         time.sleep(0.01)
     assert delivered == list(range(20))
-    assert max(waited) < 1, waited  # two seconds in all
+    assert max(waited) < 10, waited  # those of a moment, in which few are posted
 
 
 def test_what_is_out_of_time_is_never_kept(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def key() -> str:
 def balances(running: Running) -> Any:
     """All balances, once nothing is reserved any more."""
     ledger = running.ledger()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while ledger.reserved and time.monotonic() < until:
         time.sleep(0.01)
     return ledger.spent, ledger.account("alice").spent, ledger.account("bob").spent
