@@ -97,7 +97,7 @@ class Stepped(Running):
     def ring(self, slot: float) -> None:
         """An answer time comes, and all who listen are sent what there is."""
         again = self._begun + self._waiting
-        asyncio.run_coroutine_threadsafe(self._service.bell.ring(slot), self._loop).result(60)
+        asyncio.run_coroutine_threadsafe(self._service.bell.ring(slot), self._loop).result(240)
         wait_until(lambda: self._begun >= again)
 
     def answer_times(self, until: float) -> Iterator[float]:
@@ -135,6 +135,6 @@ class Stepped(Running):
         """Let everything go."""
         self.go.set()
         self._service.stopping = self._server.should_exit = True
-        self._thread.join(60)
+        self._thread.join(240)
         assert not self._thread.is_alive()
         return 0

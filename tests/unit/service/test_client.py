@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from expost.errors import UnknownEntry
 from expost.frame import Frame
 from expost.mechanisms import Comparison
 from expost.service.client import Connection
+from servers import free_port
 from serving import Running
 
 BOUNDS = {"bounds": (0, 100)}
@@ -211,12 +211,6 @@ def test_retries_are_charged_once(running: Running) -> None:
 
 
 # ---- what cannot be reached
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Elsewhere(httpx.BaseTransport):
