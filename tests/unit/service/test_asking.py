@@ -220,7 +220,7 @@ def test_kinds_that_are_not_allowed(running: Running) -> None:
 
 
 def test_a_full_queue(tmp_path_factory: pytest.TempPathFactory) -> None:
-    service = Forked(tmp_path_factory.mktemp("queue"), server="answer_every = 30\nqueue = 2").start()
+    service = Forked(tmp_path_factory.mktemp("queue"), server="answer_every = 30\nmargin = 600\nqueue = 2").start()
     try:
         with service.client("alice") as client, service.client("bob") as other:
             got = [submit(client, f"k{n}", COUNT).status_code for n in (1, 2, 3, 1)]
