@@ -26,7 +26,7 @@ BIN    := $(VENV)/bin
 PEERS  := .venvs
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo examples paper adapters test quick lint soak bench docs wheel release proofs format clean demo-service
+.PHONY: demo examples paper adapters test tests-alone quick lint soak bench docs wheel release proofs format clean demo-service
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
@@ -56,7 +56,10 @@ paper: $(VENV)/.dev
 # Databases that tests make are in memory where it is large enough: waiting for a disk proves nothing, and takes long.
 test quick: export TMPDIR := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "/dev/shm"}')
 test: export OPENBLAS_NUM_THREADS = 1  # two workers on two cores leave none for more
-test: lint $(VENV)/.browser $(PEERS)/diffprivlib/.installed
+test: $(VENV)/.browser $(PEERS)/diffprivlib/.installed
+	$(MAKE) --jobs 2 lint tests-alone  # mypy takes a minute, and tests wait now and then
+
+tests-alone:
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/coverage_floor.py
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from servers import Server, new_schema
 from soak import SOAK
 
 os.environ.pop("COLUMNS", None)  # workers inherit one; pages and golden texts are as wide as a pipe
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background inherits that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "expost",
     deadline=None,  # a busy machine must not fail a test
+    suppress_health_check=[HealthCheck.too_slow],  # the same
     max_examples=500 if SOAK else 40,
+    derandomize=not SOAK,  # the same source passes or fails each time; `make soak` looks for more
 )
 settings.load_profile("expost")
 

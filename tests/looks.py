@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 import browser
 
@@ -50,13 +50,20 @@ for (let node; node = walk.nextNode();) {
 return [...seen]; }"""
 
 
+def launched(playwright: Playwright, program: str) -> Browser:
+    """A browser, however long it takes to start: a busy machine is no fault of the page."""
+    flags = ["--no-sandbox", "--disable-gpu"]
+    return playwright.chromium.launch(executable_path=program, args=flags, timeout=180_000)
+
+
 def faults(files: list[Path], program: str) -> Iterator[str]:
     """What is wrong in any view: too wide, cut, hard to read, pictures missing, complaints, loads from elsewhere."""
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        found = launched(playwright, program)
         for width, scheme in VIEWS:
             options: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
             page, said = _listened(found.new_context(**options).new_page())
+            page.set_default_timeout(120_000)
             for file in files:
                 page.goto(file.as_uri())
                 found_here = [*page.evaluate(_LOOK), *said]

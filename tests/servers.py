@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Server:
         self._home = _new_home(None if on_disk else _memory())
         self._data = self._home / "data"
         _run(self._home, "cp", "-a", str(_cluster(folder)), str(self._data))
-        self.port = _free_port()
+        self.port = free_port()
         self._settings = " ".join(
             [f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._home}"]
             + [f"-c {setting}" for setting in ("max_connections=60", "max_wal_size=128MB", *settings)]
@@ -67,7 +68,7 @@ class Server:
     def start(self) -> None:
         """Start, and wait until it answers."""
         log = str(self._home / "log")
-        self._control("-t", "60", "-l", log, "-o", self._settings, "start")
+        self._control("-t", "240", "-l", log, "-o", self._settings, "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop: ``immediate`` is as good as a crash."""
@@ -103,7 +104,7 @@ def _run(home: Path, *command: str) -> None:
         command = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *command)
     with open(home / "set-up", "w") as said:  # a file: the server would keep a pipe open
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=90, cwd="/", check=False
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=300, cwd="/", check=False
         )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {(home / 'set-up').read_text()}")
@@ -124,10 +125,13 @@ def _memory() -> str | None:
     return "/dev/shm" if room else None
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port() -> int:
+    """A port that nobody listens on, and that no connection gets by itself: systems take those from 32768 on."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def new_schema(server: Server) -> str:

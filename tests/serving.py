@@ -132,7 +132,7 @@ class Running:
         self._make(epsilon)
 
     @classmethod
-    def beside(cls, other: Running, file: Path) -> Running:
+    def beside(cls, other: Running, file: Path) -> Self:
         """A second process for the same data, ledger and tokens."""
         found = object.__new__(cls)
         found.folder, found.log, found.url, found.file = other.folder, other.folder / "log2", other.url, file

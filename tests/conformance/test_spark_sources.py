@@ -303,7 +303,7 @@ def test_without_java(tmp_path: Path) -> None:
     code = "import expost as xp; xp.read('t.parquet', engine='spark', unit='row', neighbours='add-remove')"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True,
-        text=True, check=False, timeout=120,
+        text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 1
     assert "InvalidValue: Spark does not start" in done.stderr

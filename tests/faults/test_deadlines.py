@@ -25,7 +25,17 @@ from expost.ledger import Settings
 from servers import Server
 
 QUICK = Settings(patience=1.0, deadline=2.0)
-BOUND = 2 * (QUICK.patience + QUICK.deadline) + 6  # a settlement that failed is forfeited, which is a second request
+BOUND = 30.0
+"""Seconds: what is stated is six at most, to which a machine that is busy adds what it likes. Without a deadline it
+would be for ever."""
+MANY = 20
+"""Ledgers of one address. If each waited for those before it, the last would wait for longer than the bound."""
+
+
+def quick(url: str, name: str = "study") -> Ledger:
+    """A new ledger whose calls end soon; to make it may take long."""
+    make(url, name=name)
+    return Ledger.load(url, name, settings=QUICK)
 
 
 class Proxy:
@@ -78,7 +88,7 @@ def within(work: Callable[[], Any]) -> Any:
 
 def test_a_dropped_flow(server: Server, proxy: Proxy, postgres_url: Callable[[], str]) -> None:
     url = postgres_url().replace(f":{server.port}/", f":{proxy.port}/")
-    ledger = make(url, settings=QUICK)
+    ledger = quick(url)
     spending = ledger.reserve(GUARANTEE)
     proxy.swallowing = True
     error = within(lambda: spending.settle("small"))
@@ -100,7 +110,7 @@ def test_a_dropped_flow(server: Server, proxy: Proxy, postgres_url: Callable[[],
 def test_a_stopped_server(tmp_path: Path) -> None:
     server = Server()
     try:
-        ledger = make(server.url, settings=QUICK)
+        ledger = quick(server.url)
         ledger.reserve(GUARANTEE).settle("small")
         engine: Any = ledger._store._engine  # type: ignore[attr-defined]
         backend = engine._writer.info.backend_pid
@@ -118,7 +128,7 @@ def test_a_stopped_server(tmp_path: Path) -> None:
 def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str]) -> None:
     locks = ("SELECT 1 FROM expost_ledger FOR UPDATE", "LOCK TABLE expost_entry")
     urls = [postgres_url() for _ in locks]
-    ledgers = [make(url, settings=replace(QUICK, deadline=5.0)) for url in urls]  # a busy machine answers late
+    ledgers = [make(url, settings=replace(QUICK, deadline=8.0)) for url in urls]  # a busy machine answers late
     with contextlib.ExitStack() as rude, ThreadPoolExecutor(len(locks)) as threads:
         for url, lock in zip(urls, locks, strict=True):
             rude.enter_context(psycopg.connect(url)).execute(lock)
@@ -131,12 +141,16 @@ def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str]) -> None:
 def test_many_ledgers_of_one_address_wait_no_longer_than_one(new_url: Callable[[], str]) -> None:
     """Found: they were tried one after the other, each for its whole patience."""
     url = new_url()
-    ledgers = [make(url, name=f"n{number}", settings=QUICK) for number in range(8)]
+    patient = replace(QUICK, patience=2.0)
+    for number in range(MANY):
+        make(url, name=f"n{number}")
+    ledgers = [Ledger.load(url, f"n{number}", settings=patient) for number in range(MANY)]
     for ledger in ledgers:
         ledger.reserve(GUARANTEE).settle("small")
-    with locked(url), ThreadPoolExecutor(8) as threads:
+    with locked(url), ThreadPoolExecutor(MANY) as threads:
         took = list(threads.map(lambda ledger: timed(lambda: ledger.reserve(GUARANTEE)), ledgers))
-    assert max(took) < 2 * QUICK.patience + QUICK.deadline + 1
+    assert min(took) >= 0.9 * patient.patience
+    assert max(took) < BOUND
     for ledger in ledgers:
         ledger.reserve(GUARANTEE).settle("small")
 
@@ -146,9 +160,9 @@ def test_many_readers_of_an_address_out_of_reach_wait_no_longer_than_one(
 ) -> None:
     """Found: each waited for its turn to find out once more that nobody answers."""
     url = postgres_url().replace(f":{server.port}/", f":{proxy.port}/")
-    ledgers = [make(url, name=f"n{number}", settings=QUICK) for number in range(8)]
+    ledgers = [quick(url, f"n{number}") for number in range(MANY)]
     proxy.swallowing = True
-    with ThreadPoolExecutor(8) as threads:
+    with ThreadPoolExecutor(MANY) as threads:
         took = list(threads.map(lambda ledger: timed(lambda: ledger.remaining), ledgers))
     assert max(took) < BOUND
     proxy.swallowing = False
@@ -198,7 +212,7 @@ def test_fsync_that_is_turned_off_later_is_noticed() -> None:
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("SELECT pg_reload_conf()")
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
 
         def spend() -> None:
             while time.monotonic() < until:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import psycopg
 import pytest
 
+from books import wait_until
 from expost import Cost, Ledger
 from faulty import ACCOUNTINGS, NAME, Worker, acknowledged, check, child, kill, make
 from servers import Server
@@ -39,7 +40,7 @@ def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: 
     """Two at a time, each killed up to so many milliseconds after it began; the next ones find what was left."""
     url, chance = new_url(), random.Random(7)
     set_up(url, accounting=accounting)
-    kills = SOAK or 20
+    kills, waited = SOAK or 20, 0
     for number in range(kills // 2):
         pids = []
         for which in range(2):
@@ -47,6 +48,7 @@ def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: 
             pids.append(child(partial(spend, url, log, 2 * number + which)))
         if chance.random() < 0.8:  # else some die while they open the ledger
             wait_for(tmp_path / f"{number}-{which}.log" for which in range(2))
+            waited += 2
         time.sleep(chance.uniform(0, 0.05))
         for pid in pids:
             kill(pid)
@@ -54,16 +56,14 @@ def test_clients_killed_at_random_moments(new_url: Callable[[], str], tmp_path: 
             check(Ledger.load(url, NAME), acknowledged(tmp_path))
     ledger = Ledger.load(url, NAME)
     told = acknowledged(tmp_path)
-    assert len(told) > kills
+    assert len(told) >= waited > kills / 2
     assert ledger.reserved == Cost(0)  # everybody is dead: what they had reserved was forfeited
     check(ledger, told)
 
 
 def wait_for(logs: Iterable[Path]) -> None:
-    until = time.monotonic() + 5
     for log in logs:
-        while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
-            time.sleep(0.001)
+        wait_until(lambda log=log: log.exists() and log.stat().st_size)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("accounting", ACCOUNTINGS)
@@ -95,7 +95,7 @@ def test_backends_killed_at_random_moments(
     for thread in threads:
         thread.start()
     done = 0
-    until = time.monotonic() + 60 + kills
+    until = time.monotonic() + 240 + kills
     try:
         while done < kills and time.monotonic() < until:
             time.sleep(chance.uniform(0, 2 * period))

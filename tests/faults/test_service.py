@@ -13,9 +13,11 @@ from typing import Any
 
 import httpx
 
+from books import wait_until
 from expost import Cost, Ledger
 from expost.ledger.entry import Note
 from expost.ledger.transfer import back_up, move_ledger
+from expost.service.database import ServiceTables
 from serving import COUNT, Forked, Running, answer, submit
 from soak import SOAK
 
@@ -201,15 +203,21 @@ def test_backed_up_and_moved(postgres_url: Callable[[], str], tmp_path: Path) ->
 
 
 def test_a_graceful_stop_keeps_what_is_ready(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
-    running = Forked(tmp_path, sqlite_url(), server="answer_every = 20\nmargin = 0")
+    """What was sampled before is answered after the next start, and nothing is sampled again."""
+    running = Forked(tmp_path, sqlite_url(), server="answer_every = 3600\nmargin = 3600")
+    tables = ServiceTables(running.url)
     with started(running), running.client("alice") as client:
         jobs = [submit(client, f"k{n}", COUNT).json()["id"] for n in range(3)]
-        ledger, until = running.ledger(), time.monotonic() + 30
-        while (len(keyed(ledger)) < 3 or ledger.reserved) and time.monotonic() < until:
-            time.sleep(0.01)
-    assert len(keyed(running.ledger())) == 3
-    text = running.file.read_text().replace("answer_every = 20", "answer_every = 0.1")
+        wait_until(lambda: tables.rows("SELECT count(*) FROM expost_job WHERE state = 'ready'") == [(3,)])
+    kept = [text for (text,) in tables.rows("SELECT postings FROM expost_job ORDER BY number")]
+    tables.write(lambda run: run("UPDATE expost_job SET due_at = 1 RETURNING id"))  # its answer time comes
+    tables.close()
+    assert keyed(running.ledger()) == {}
+    text = running.file.read_text().replace("answer_every = 3600", "answer_every = 0.1")
     running.file.write_text(text)
     with started(running), running.client("alice") as client:
-        assert [answer(client, job)["result"]["state"] for job in jobs] == ["answered"] * 3
+        answers = [answer(client, job)["result"] for job in jobs]
+    assert [each["state"] for each in answers] == ["answered"] * 3
+    published = [each["questions"][0]["receipts"][0]["output"] for each in answers]
+    assert all(f'"output\\",{each}]' in text for each, text in zip(published, kept, strict=True))
     assert len(keyed(running.ledger())) == 3

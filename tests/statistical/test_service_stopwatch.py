@@ -5,42 +5,43 @@ A trial submits the sum shortly before an answer time, and a count by another an
 route of every role at phases around answer times, live events, the ledger's own file, plans, and whether other jobs are
 admitted; what counts is how each reply differs from the one before. How long replies take is outside the guarantee: it
 is printed, and no test uses it.
+
+These are measurements by the machine's clock, and take minutes: `make soak` makes them. The same by a clock that tests
+set, step by step, is `tests/unit/service/test_stopwatch.py`.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import datetime
-from http.client import HTTPConnection
 from math import ceil
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import duckdb
 import numpy as np
+import pytest
 from scipy.stats import ks_2samp  # type: ignore[import-untyped]
 from sklearn.ensemble import RandomForestClassifier  # type: ignore[import-untyped]
 from sklearn.model_selection import StratifiedKFold, cross_val_predict  # type: ignore[import-untyped]
 
 import expost as xp
 from expost import Ledger
-from expost.service.dashboard.pages import COOKIE
 from old_window import post_when_done
 from serving import Forked, Running
 from soak import SOAK
+from watching import COUNT, SUM, WHO, Everybody, Numbers, numbers
 
+pytestmark = pytest.mark.skipif(not SOAK, reason="it takes minutes: `make soak`")
 LANES = 3
 """Ledgers of a service, each with its own people who ask: their trials overlap, and each sees its own ledger alone."""
-TRIALS, CONTROLS = (102, 102) if SOAK else (21, 12)
-"""Of each neighbour; and of the control."""
+TRIALS = 102
+"""Of each neighbour."""
 FEW = 9
 """Where what differs does so nearly always."""
 LEVEL = 0.01
@@ -58,23 +59,6 @@ neighbours = "add-remove"
 """
 ROWS = "SELECT i % 1000 AS person, i % 50 AS cost FROM range(20000) t(i)"
 MORE = f"{ROWS} UNION ALL SELECT 1000, i % 50 FROM range(600000) t(i)"
-SUM = {"name": "total", "kind": "sum", "column": "cost", "bounds": [0, 50], "epsilon": 0.01}
-COUNT = {"name": "n", "kind": "count", "epsilon": 0.01}
-LARGE = COUNT | {"epsilon": 1000}
-WHO = {
-    "analyst": ("analyst", "/alice"),
-    "other": ("analyst", "/bob"),
-    "custodian": ("custodian", ""),
-    "auditor": ("auditor", ""),
-}
-"""Roles and accounts."""
-WORDS = ("settled", "reserve", "forfeit", "answered", "accepted", "done", "lost", "refused", "Busy", "fits")
-AMOUNTS = ("spent", "reserved", "remaining", "affordable", "charged", "before", "worst")
-_AMOUNT = re.compile(rf"({'|'.join(AMOUNTS)})(?:_\w+)?\W+(?:epsilon\W+)?(\d[\d.e-]*)")
-PAGES = ("/", "/entries", "/ask", "/ask/{data}/sum", "/jobs", "/jobs/{job}", "/reviews", "/audit", "/audit/trail.jsonl")
-QUERIES = {"/v1/entries": "?last=1000", "/v1/jobs": "?limit=5", "/v1/audit": "?limit=1000", "/v1/events": "?once=true"}
-"""So that what is new is among what is read."""
-Numbers = dict[str, float]
 Patch = Callable[[], None] | None
 
 
@@ -107,98 +91,19 @@ class Clock(NamedTuple):
         return 0.3 * self.every, answered + 0.3 * self.every
 
 
-# ---- reading
-
-
-class Reply(NamedTuple):
-    """A reply's status and text."""
-
-    status: int
-    text: str
-
-
-class Caller:
-    """Somebody with a token and a session, on one connection that stays open; and the live events for them."""
-
-    def __init__(self, running: Running, ledger: str, who: str) -> None:
-        host, port = running.address.removeprefix("http://").split(":")
-        self._data, secret = ledger, running.secrets[f"{ledger} {who}"]
-        self._connection = HTTPConnection(host, int(port), timeout=60)
-        self._headers = {"authorization": f"Bearer {secret}", "content-type": "application/json"}
-        form = {"content-type": "application/x-www-form-urlencoded"}
-        self._connection.request("POST", "/sign-in", urlencode({"token": secret}), form)
-        signed_in = self._connection.getresponse()
-        signed_in.read()
-        self._headers["cookie"] = str(signed_in.getheader("set-cookie")).split(";")[0]
-        assert COOKIE in self._headers["cookie"]
-        self._heard = {path: self._listen(host, int(port), path) for path in ("/v1/events", "/live")}
-        self.took: list[float] = []
-
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """One request."""
-        sent = None if body is None else json.dumps(body)
-        since = time.perf_counter()
-        self._connection.request(method, path, sent, self._headers | headers)
-        reply = self._connection.getresponse()
-        found = Reply(reply.status, reply.read().decode())
-        self.took.append(time.perf_counter() - since)
-        return found
-
-    def ask(self, key: str, question: dict[str, Any]) -> Reply:
-        """Submit a job."""
-        return self.call("POST", f"/v1/data/{self._data}/jobs", {"questions": [question]}, **{"idempotency-key": key})
-
-    def plan(self, question: dict[str, Any]) -> Reply:
-        """What a question would cost."""
-        return self.call("POST", f"/v1/data/{self._data}/plan", {"questions": [question]})
-
-    def _listen(self, host: str, port: int, path: str) -> socket.socket:
-        listener = socket.create_connection((host, port), timeout=60)
-        lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", *(f"{k}: {v}" for k, v in self._headers.items())]
-        listener.sendall("\r\n".join([*lines, "", ""]).encode())
-        listener.setblocking(False)
-        return listener
-
-    def heard(self) -> Iterator[tuple[str, Reply]]:
-        """What live events have said since the last time."""
-        for path, listener in self._heard.items():
-            got = b""
-            with suppress(BlockingIOError):
-                while piece := listener.recv(65536):
-                    got += piece
-            yield f"{path} live", Reply(200, got.decode())
-
-    def close(self) -> None:
-        """Hang up."""
-        self._connection.close()
-        for listener in self._heard.values():
-            listener.close()
+# ---- trials
 
 
 class GivenUp(Exception):
     """A sum took too long for its lane, and was lost."""
 
 
-class Watcher:
-    """Reads everything of one ledger of a service that anybody can read."""
+class Watcher(Everybody):
+    """Makes trials, and says what changed."""
 
     def __init__(self, running: Running, ledger: str, clock: Clock) -> None:
-        self._url, self._ledger, self._clock = running.url, ledger, clock
-        self._callers = {who: Caller(running, ledger, who) for who in WHO}
-        self._last = dict[str, Numbers]()
-        self._job = self._callers["analyst"].ask("first", SUM)  # which loads modules, and reads the file
-        self._routes = [(who, path) for who in self._callers for path in self._paths() if self._may(who, path)]
-
-    def _paths(self) -> list[str]:
-        """All routes that are read: those of the API's own description, so that none is forgotten, and pages."""
-        described = json.loads(self._callers["analyst"].call("GET", "/v1/openapi.json").text)["paths"]
-        return [path + QUERIES.get(path, "") for path, methods in described.items() if "get" in methods] + list(PAGES)
-
-    def _path(self, path: str) -> str:
-        return path.format(data=self._ledger, job=json.loads(self._job.text).get("id"))
-
-    def _may(self, who: str, path: str) -> bool:
-        return self._callers[who].call("GET", self._path(path)).status == 200
+        super().__init__(running, ledger)
+        self._clock, self._last = clock, dict[str, Numbers]()
 
     def trial(self, number: int) -> Numbers | None:
         """What changed at each phase around an answer time.
@@ -207,12 +112,12 @@ class Watcher:
         """
         every, _, _, before = self._clock
         slot = (int((time.time() + before) // every) + 1) * every
-        analyst, other = self._callers["analyst"], self._callers["other"]
+        analyst, other = self.callers["analyst"], self.callers["other"]
         time.sleep(max(0.0, slot - before - time.time()))
         job, behind = analyst.ask(f"sum {number}", SUM), other.ask(f"count {number}", COUNT)
         found: Numbers = {"sum accepted": job.status, "count accepted": behind.status}
-        self._job = job if job.status == 202 else self._job
-        due, meanwhile = _seconds(json.loads(self._job.text)["due_at"]), False
+        self.job = job if job.status == 202 else self.job
+        due, meanwhile = _seconds(json.loads(self.job.text)["due_at"]), False
         for place, phase in enumerate(self._clock.phases(due - slot)):
             time.sleep(max(0.0, slot + phase - time.time()))
             began = time.time()
@@ -224,7 +129,8 @@ class Watcher:
 
     def look(self, probe: str | None = None) -> list[tuple[str, float]]:
         """How everything differs from the last look. A probe is one more job, which an account may have or not."""
-        seen = {what: numbers(reply) for what, reply in self._seen(probe)} | {"file": self._books()}
+        replies = [*self.replies(probe), *self.events()]
+        seen = {what: numbers(reply) for what, reply in replies} | {"file": self.books()}
         changed = [
             (f"{what}: {name}", value - self._last.get(what, {}).get(name, 0.0))
             for what, found in seen.items()
@@ -233,61 +139,17 @@ class Watcher:
         self._last |= seen
         return changed
 
-    def _seen(self, probe: str | None) -> Iterator[tuple[str, Reply]]:
-        for who, path in self._routes:
-            yield f"{who} {path}", self._callers[who].call("GET", self._path(path))
-        for who, caller in self._callers.items():
-            yield from ((f"{who} {path}", reply) for path, reply in caller.heard())
-        for who in ("analyst", "other"):
-            yield f"{who} plan", self._callers[who].plan(SUM)
-            yield f"{who} cannot afford", self._callers[who].ask("too much", LARGE)
-        if probe is not None:
-            yield "analyst one more", self._callers["analyst"].ask(probe, COUNT)
-
-    def _books(self) -> Numbers:
-        """The ledger's own file, as the command line and every other reader of it see it."""
-        books = Ledger.load(self._url, self._ledger, read_only=True)
-        entries = list(books.entries())
-        amounts = {name: float(getattr(books, name).epsilon) for name in ("spent", "reserved", "remaining")}
-        states = {state: sum(each.state == state for each in entries) for state in ("reserved", "settled", "forfeited")}
-        lines = sum(1 for _ in books._store.trail())
-        last = bool(entries) and entries[-1].account.endswith("alice")
-        return amounts | states | {"lines": lines, "entries": len(entries), "alice last": last}
-
     def _times(self) -> Numbers:
         """When the sum was due and answered, by its own words."""
-        reply = self._callers["analyst"].call("GET", self._path("/v1/jobs/{job}"))
-        job = json.loads(reply.text)
+        job = self.told()
         starts, due, answered = (_seconds(job[name]) for name in ("starts_at", "due_at", "answered_at"))
         if job["state"] == "done" and job["result"]["state"] != "answered":
             raise GivenUp
         return {"until due": round((due - starts) // self._clock.every), "answered": max(answered - due, -1.0)}
 
-    @property
-    def took(self) -> list[float]:
-        """How long replies took: for people."""
-        return [seconds for caller in self._callers.values() for seconds in caller.took]
-
-    def close(self) -> None:
-        """Hang up."""
-        for caller in self._callers.values():
-            caller.close()
-
 
 def _seconds(text: str | None) -> float:
     return 0.0 if text is None else datetime.fromisoformat(text).timestamp()
-
-
-def numbers(reply: Reply) -> Numbers:
-    """A reply as numbers: its status and length, words that tell of progress, sums of amounts, and who comes last."""
-    status, text = reply
-    found: Numbers = {"status": status, "length": len(text), "alice last": text.rfind("alice") > text.rfind("bob")}
-    found |= {f"'{word}'": text.count(word) for word in WORDS}
-    sums = dict.fromkeys(AMOUNTS, 0.0)
-    for name, amount in _AMOUNT.findall(text):
-        with suppress(ValueError):
-            sums[name] += float(amount)
-    return found | {name: round(amount, 9) for name, amount in sums.items()}
 
 
 # ---- two services
@@ -402,7 +264,7 @@ def test_no_route_tells_how_long_a_job_takes(tmp_path: Path) -> None:
 
 def test_answers_as_soon_as_they_are_ready_are_caught(tmp_path: Path) -> None:
     """The control: no margin, and what is late waits. The slower neighbour is answered later, which shows."""
-    verdicts = (judged(watched(tmp_path / name, "wait", CONTROLS)) for name in ("first", "again"))
+    verdicts = (judged(watched(tmp_path / name, "wait", TRIALS)) for name in ("first", "again"))
     assert any(verdict.chance < LEVEL and verdict.accuracy > verdict.by_luck for verdict in verdicts)
 
 

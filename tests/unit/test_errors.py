@@ -138,3 +138,11 @@ def test_what_exists_already_names_the_way_to_it() -> None:
         str(xp.AlreadyExists("account", "study/alice"))
         == "account 'study/alice' exists already: account('alice') finds it"
     )
+
+
+def test_a_key_that_is_taken_says_by_what_it_differs() -> None:
+    for differs, said in (
+        ("output", "key 'k' was used before, for a request with another output: repeat that request as it was"),
+        ("account", "key 'k' is taken by another account: take a new key"),
+    ):
+        assert str(xp.KeyConflict("k", differs)).startswith(said)

@@ -40,7 +40,9 @@ def test_it_runs_and_says_what_is_stored(path: Path, tmp_path: Path) -> None:
     for cell in fresh.cells:
         if cell.cell_type == "code":
             cell.outputs = []
-    NotebookClient(fresh, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(
+        fresh, timeout=600, startup_timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     assert said(fresh) == said(stored)
     assert "image" in {kind for _, kind, _ in said(stored)}
 

@@ -233,7 +233,7 @@ def test_a_process_may_end_while_a_thread_commits(new_url: Callable[[], str]) ->
         "time.sleep(0.2)\n"
     )
     for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, timeout=600)
         assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -317,6 +317,35 @@ def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     first.join(60)
     assert batch.submit(1, 2) == 2
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
+
+
+def test_steps_that_are_submitted_together_are_lost_together() -> None:
+    engine = Slow()
+    engine.go.set()
+    engine.error = xp.LedgerUnavailable("gone")
+    batch = Writer(engine)  # type: ignore[arg-type]
+    steps: Any = [1, 2, 3]
+    with pytest.raises(xp.LedgerUnavailable, match="gone"):
+        batch.submit_all(1, steps)
+    engine.error = None
+    assert batch.submit_all(1, steps) == steps
+
+
+def test_steps_that_nobody_took_up_in_time_are_not_recorded_later() -> None:
+    engine = Slow()
+    engine.settings = Settings(patience=0.05)
+    batch = Writer(engine)  # type: ignore[arg-type]
+    first = threading.Thread(target=batch.submit, args=(1, 0))
+    first.start()
+    wait_until(lambda: engine.batches)
+    steps: Any = [1, 2, 3]
+    with pytest.raises(xp.Busy, match="nothing was recorded"):
+        batch.submit_all(1, steps)
+    engine.settings = Settings()
+    engine.go.set()
+    first.join(60)
+    assert batch.submit_all(1, steps) == steps
+    assert [list(batch) for batch in engine.batches if batch] == [[0], steps]
 
 
 def test_a_caller_that_is_interrupted_as_its_turn_comes() -> None:

@@ -27,14 +27,14 @@ CASES: list[tuple[Any, Shape, float]] = [
 
 @pytest.mark.parametrize(("mechanism", "shape", "deviation"), CASES)
 def test_samples_deviate_as_far_as_the_analysis_wants(mechanism: Any, shape: Shape, deviation: float) -> None:
-    """Within 6 %, five deviations of 10,000 draws; 30 % more or less would be seen."""
+    """Within 10 %, five deviations of 3,200 draws at most; 30 % more or less would be seen."""
     data = np.zeros(4, np.float64 if shape.floats else np.int64)
     noise = xp.SeededNoise(5)
-    values = np.concatenate([mechanism.sample(data, noise) for _ in range(5_000 if SOAK else 2_500)])
+    values = np.concatenate([mechanism.sample(data, noise) for _ in range(5_000 if SOAK else 800)])
     ratio = float(values.std()) / deviation
-    assert 0.94 < ratio < 1.06
-    assert not 0.94 < ratio * 0.7 < 1.06
-    assert not 0.94 < ratio * 1.3 < 1.06
+    assert 0.9 < ratio < 1.1
+    assert not 0.9 < ratio * 0.7 < 1.1
+    assert not 0.9 < ratio * 1.3 < 1.1
 
 
 def test_parameters_are_exact() -> None:

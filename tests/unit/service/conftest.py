@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from serving import REVIEWED, Running
+from stepped import StandingClock
 
 
 @pytest.fixture
@@ -27,3 +29,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     service = Running(folder, server="external_engines = true", more=REVIEWED)
     yield service.start()
     service.stop()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    """Time stands still in this process, but for what counts how long something takes."""
+    clock = StandingClock()
+    monkeypatch.setattr(time, "time", clock.time)
+    monkeypatch.setattr(time, "time_ns", clock.time_ns)
+    return clock

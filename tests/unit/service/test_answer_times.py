@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -21,10 +21,6 @@ from expost import Cost, Ledger
 from expost.accounting.amounts import NO_AMOUNTS, Amounts
 from expost.accounting.tariff import Charge, together
 from expost.cli.main import app
-from expost.errors import BudgetExceeded, KeyConflict, LedgerUnavailable
-from expost.ledger import codec
-from expost.ledger.journal import Posting, forfeits, new_journal, post, postings_text
-from expost.mechanisms import Laplace
 from expost.service.bell import Bell
 from expost.service.config import read_config
 from expost.service.database import ServiceTables
@@ -34,6 +30,7 @@ from expost.service.posting import LATE
 from expost.service.schedule import Placed, Schedule, Times
 from expost.service.window import Window, _held
 from serving import COUNT, METERED, REVIEWED, UNIT, Forked, Running, answer, submit
+from stepped import StandingClock, Stepped
 
 SLOW = """
 [data.slow]
@@ -52,25 +49,26 @@ def seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def test_a_job_holds_its_worst_case_until_its_answer_time(tmp_path: Path) -> None:
-    """The count is done within milliseconds, but nothing shows of it: balance, entries, trail and job stay as told."""
-    running = Forked(tmp_path, server='answer_every = 0.5\nmargin = 2\nlate = "lose"').start()
+def test_a_job_holds_its_worst_case_until_its_answer_time(tmp_path: Path, clock: StandingClock) -> None:
+    """The count is done at once, but nothing shows of it: balance, entries, trail and job stay as told."""
+    running = Stepped(tmp_path, server='answer_every = 60\nmargin = 240\nlate = "lose"').on(clock).start()
     try:
         with running.client("alice") as client, running.client("custodian") as custodian:
             said = submit(client, "k", COUNT).json()
             same = {"account": "people/alice", "epsilon": "1000", "reason": "r"}
             assert custodian.post("/v1/admin/limits", json=same).json()["reserved"]["epsilon"] == "0.01"
             due, seen = seconds(said["due_at"]), []
-            while time.time() < due - 0.3:
+            running.finish()
+            for _ in running.answer_times(due - 1):
                 account = client.get("/v1/account").json()
                 seen.append((account["spent"]["epsilon"], client.get(f"/v1/jobs/{said['id']}").json()["state"]))
                 assert client.get("/v1/entries").json() == []
                 assert [each["line"] for each in custodian.get("/v1/audit").json() if '"reserve"' in each["line"]] == []
                 assert list(running.ledger().entries()) == []  # nor in the ledger itself
-                time.sleep(0.2)
             held = client.get("/v1/account").json()["reserved"]["epsilon"]
-            job = answer(client, said["id"])
+            job = running.answered(client, said["id"])
             after = client.get("/v1/account").json()
+        assert len(seen) >= 4
         assert set(seen) == {("0", "accepted")}
         assert held == "0.01"
         assert seconds(job["answered_at"]) == due
@@ -82,9 +80,10 @@ def test_a_job_holds_its_worst_case_until_its_answer_time(tmp_path: Path) -> Non
         running.stop()
 
 
-def test_plans_on_several_meters_know_nothing_before_the_answer_time(tmp_path: Path) -> None:
-    """Most of what is held comes back, and it is done within milliseconds: plan, room and form are as at acceptance."""
-    running = Forked(tmp_path, server='answer_every = 0.4\nmargin = 2\nlate = "lose"', more=METERED)
+def test_plans_on_several_meters_know_nothing_before_the_answer_time(tmp_path: Path, clock: StandingClock) -> None:
+    """Most of what is held comes back, and it is done at once: plan, room and form are as at acceptance."""
+    server = 'answer_every = 60\nmargin = 240\nlate = "lose"'
+    running = Stepped(tmp_path, server=server, more=METERED).on(clock)
     ledger = Ledger.create(running.url, "metered", 1, 1e-6, neighbours="substitute", unit=UNIT, accounting="renyi")
     ledger.create_account("carol", 1, 1e-6)
     running.add_tokens(("carol", "analyst", "metered/carol"))
@@ -101,16 +100,14 @@ def test_plans_on_several_meters_know_nothing_before_the_answer_time(tmp_path: P
 
             before = seen()
             said = submit(client, "k", above, data="metered").json()
-            due, found = seconds(said["due_at"]), []
-            while time.time() < due - 0.4:
-                now = seen()
-                if before[0] != now[0] and before[1] != now[1]:  # an answer time came, at which what is held shows
-                    found.append(now)
-                time.sleep(0.1)
-            assert answer(client, said["id"])["result"]["state"] == "answered"
+            running.finish()
+            assert seen() == before  # what is held shows at the next answer time
+            found = [seen() for _ in running.answer_times(seconds(said["due_at"]) - 1)]
+            assert running.answered(client, said["id"])["result"]["state"] == "answered"
             after = seen()
     finally:
         running.stop()
+    assert len(found) >= 4
     assert len(set(map(str, found))) == 1, found
     assert len({str(before), str(found[0]), str(after)}) == 3
     assert float(found[0][0]) < float(after[0]) < float(before[0])
@@ -161,18 +158,20 @@ def test_a_job_that_had_its_time_is_late_and_no_incident(tmp_path: Path) -> None
         running.stop()
 
 
-def test_a_job_can_be_cancelled_until_it_starts(tmp_path: Path) -> None:
-    running = Forked(tmp_path, server="answer_every = 0.2\nmargin = 0\npace = 4\njobs_at_once = 1").start()
+def test_a_job_can_be_cancelled_until_it_starts(tmp_path: Path, clock: StandingClock) -> None:
+    running = Stepped(tmp_path, server="answer_every = 60\nmargin = 0\npace = 240\njobs_at_once = 1").on(clock).start()
     try:
         with running.client("alice") as client, running.client("bob") as bob:
             first, second = (submit(client, key, COUNT).json() for key in "ab")
-            assert seconds(second["starts_at"]) >= seconds(first["starts_at"]) + 4
+            assert seconds(second["starts_at"]) >= seconds(first["starts_at"]) + 240
             assert client.delete(f"/v1/jobs/{first['id']}").status_code == 409  # it has started
             assert bob.delete(f"/v1/jobs/{second['id']}").status_code == 404
             gone = client.delete(f"/v1/jobs/{second['id']}")
             assert (gone.status_code, gone.json()["result"]["state"]) == (200, "cancelled")
             assert client.delete(f"/v1/jobs/{second['id']}").status_code == 409
-            assert answer(client, first["id"])["result"]["state"] == "answered"
+            assert running.answered(client, first["id"])["result"]["state"] == "answered"
+            for _ in running.answer_times(seconds(second["due_at"])):
+                pass
             assert client.get("/v1/account").json()["reserved"]["epsilon"] == "0"
         assert running.ledger().spent == Cost(0.01)
     finally:
@@ -180,7 +179,7 @@ def test_a_job_can_be_cancelled_until_it_starts(tmp_path: Path) -> None:
 
 
 def test_questions_in_flight_are_bounded(tmp_path: Path) -> None:
-    running = Forked(tmp_path, server="answer_every = 30\nqueue = 3\nquestions = 4").start()
+    running = Forked(tmp_path, server="answer_every = 30\nmargin = 600\nqueue = 3\nquestions = 4").start()
     try:
         with running.client("alice") as client, running.client("bob") as bob:
             two = [COUNT, COUNT | {"name": "other"}]
@@ -455,29 +454,28 @@ def test_a_service_gives_signs_of_life_between_answer_times(tmp_path: Path) -> N
         running.stop()
 
 
-def test_a_service_that_was_killed_answers_what_had_not_begun(tmp_path: Path) -> None:
+def test_a_service_that_was_killed_answers_what_had_not_begun(tmp_path: Path, clock: StandingClock) -> None:
     """All were due while nobody served: before, they then had one answer time together, and most were lost."""
-    running = Forked(tmp_path, server='answer_every = 0.2\nmargin = 0.4\npace = 0.8\njobs_at_once = 1\nlate = "lose"')
-    ledger = running.ledger()
+    killed = Forked(tmp_path, server='answer_every = 60\nmargin = 60\npace = 50\njobs_at_once = 1\nlate = "lose"')
+    ledger = killed.ledger()
     for number in range(5):
         ledger.create_account(f"a{number}", 1)
-        running.add_tokens((f"a{number}", "analyst", f"people/a{number}"))
-    running.start()
+        killed.add_tokens((f"a{number}", "analyst", f"people/a{number}"))
+    killed.start()
+    jobs = [submit(killed.client(f"a{number}"), "k", COUNT).json()["id"] for number in range(5)]
+    killed.kill()
+    tables, never = ServiceTables(killed.url), "result = NULL, postings = NULL, delivered_at = NULL"
+    as_if = f"state = 'accepted', begun = 0, starts_at = 1, next_at = 1, due_at = 1, {never}"  # long ago
+    tables.write(lambda run: run(f"UPDATE expost_job SET {as_if}"))
+    tables.close()
+    running = Stepped.beside(killed, killed.file).on(clock).start()
     try:
-        jobs = [submit(running.client(f"a{number}"), "k", COUNT).json()["id"] for number in range(5)]
-        running.kill()
-        tables, never = ServiceTables(running.url), "result = NULL, postings = NULL, delivered_at = NULL"
-        as_if = f"state = 'accepted', begun = 0, starts_at = 1, next_at = 1, due_at = 1, {never}"  # long ago
-        tables.write(lambda run: run(f"UPDATE expost_job SET {as_if}"))
-        tables.close()
-        began = time.time()
-        running.start()
         clients = [running.client(f"a{number}") for number in range(5)]
         due = [
             seconds(client.get(f"/v1/jobs/{job}").json()["due_at"]) for client, job in zip(clients, jobs, strict=True)
         ]
-        assert all(at >= began + 0.4 + 0.8 * (place + 1) for place, at in enumerate(due))
-        found = [answer(client, job) for client, job in zip(clients, jobs, strict=True)]
+        assert [at - clock.now for at in due] == [180, 180, 240, 300, 300]  # one after the other
+        found = [running.answered(client, job) for client, job in zip(clients, jobs, strict=True)]
         assert [job["result"]["state"] for job in found] == ["answered"] * 5
         assert [seconds(job["answered_at"]) for job in found] == due
         assert running.ledger().spent == Cost("0.05")
@@ -486,111 +484,7 @@ def test_a_service_that_was_killed_answers_what_had_not_begun(tmp_path: Path) ->
         running.stop()
 
 
-# ---- journals
-
-
-def posted(account: Ledger, key: str, epsilon: float = 0.25, on: int = 7) -> list[Posting]:
-    journal = new_journal(account, account._store.balances(account._path))
-    journal.run(Laplace(epsilon=epsilon, sensitivity=1), on=on, key=key)
-    return [Posting.from_json(each) for each in json.loads(postings_text(journal))]
-
-
-def books(tmp_path: Path) -> Ledger:
-    url = f"sqlite:///{tmp_path}/books.db"
-    return Ledger.create(url, "l", 1, 1e-6, neighbours="substitute", unit="row").create_account("a", 1, 1e-6)
-
-
-def test_what_another_published_under_a_key_is_not_published_again(tmp_path: Path) -> None:
-    account = books(tmp_path)
-    one, other = posted(account, "k", 0.001), posted(account, "k")
-    same = posted(account, "k", 0.001, on=10**6)  # the same request, with other noise
-    post(account, one)
-    for wrong in (other, same):
-        with pytest.raises(KeyConflict):
-            post(account, wrong)
-    assert account.spent == Cost("0.001")
-    assert [entry.state for entry in account.entries()] == ["settled"]
-
-
-def test_all_entries_of_a_job_are_made_or_none(tmp_path: Path) -> None:
-    account = books(tmp_path)
-    two = [*posted(account, "a", 0.4), *posted(account, "b", 0.4)]
-    account.run(Laplace(epsilon=0.4, sensitivity=1), on=1)  # somebody spends without the service
-    with pytest.raises(BudgetExceeded):
-        post(account, two)
-    assert account.spent == Cost("0.4")
-    assert account.reserved == Cost(0)
-    account.verify()
-
-
-@pytest.fixture
-def counted(new_url: Callable[[], str]) -> tuple[Ledger, list[int]]:
-    """An account in a database, and how many steps each of its transactions has."""
-    account = Ledger.create(new_url(), "l", 100, 1e-6, neighbours="substitute", unit="row").create_account(
-        "a", 100, 1e-6
-    )
-    store: Any = account._store
-    apply, steps = store._engine.apply, list[int]()
-
-    def counting(ledger: int, given: list[Any]) -> Any:
-        steps.append(len(given))
-        return apply(ledger, given)
-
-    store._engine.apply = counting
-    return account, steps
-
-
-def several(account: Ledger, count: int) -> list[Posting]:
-    """What a job of many questions posts, some of them lost."""
-    journal = new_journal(account, account._store.balances(account._path))
-    for number in range(count):
-        journal.run(Laplace(epsilon=0.1, sensitivity=1), on=7, key=f"k{number}")
-    made = [Posting.from_json(each) for each in json.loads(postings_text(journal))]
-    return [each._replace(part=None, output=None) if place % 50 == 7 else each for place, each in enumerate(made)]
-
-
-def test_entries_of_a_job_are_made_in_few_transactions(counted: tuple[Ledger, list[int]]) -> None:
-    """Nobody is accepted meanwhile, and each commit waits for the disk: before, each entry had three of its own."""
-    account, steps = counted
-    postings = several(account, 200)
-    made = post(account, postings)
-    assert len(steps) <= 8, steps
-    assert [(entry.key, entry.state) for entry in made] == [
-        (posting.request.key, "forfeited" if posting.part is None else "settled") for posting in postings
-    ]
-    assert [entry.id for entry in made] == list(range(1, 201))
-    assert account.output("k0") == codec.decode(postings[0].output or "").output
-    assert post(account, postings) == made
-    assert (account.spent, account.reserved) == (Cost(20), Cost(0))
-    account.verify()
-
-
-def test_of_many_entries_none_is_made_if_one_cannot_be(counted: tuple[Ledger, list[int]]) -> None:
-    account, steps = counted
-    postings = several(account, 150)
-    account.run(Laplace(epsilon=90, sensitivity=1), on=1)  # somebody spends without the service
-    with pytest.raises(BudgetExceeded):
-        post(account, postings)
-    assert len(steps) <= 10, steps
-    assert (account.spent, account.reserved) == (Cost(90), Cost(0))
-    account.verify()
-
-
-def test_a_job_is_posted_again_after_a_database_was_away(
-    counted: tuple[Ledger, list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once between reserving and settling: each entry is made once, with its own output."""
-    account, _ = counted
-    postings = several(account, 20)
-    with monkeypatch.context() as away:
-        away.setattr(type(account._store), "end_all", lambda *arguments: (_ for _ in ()).throw(LedgerUnavailable("")))
-        with pytest.raises(LedgerUnavailable):
-            post(account, postings)
-    assert account.reserved == Cost(2)
-    made = post(account, postings)
-    assert [entry.id for entry in made] == list(range(1, 21))
-    assert (account.spent, account.reserved) == (Cost(2), Cost(0))
-    account.verify()
+# ---- posting
 
 
 def test_others_are_accepted_while_many_jobs_are_posted(tmp_path: Path) -> None:
@@ -612,13 +506,13 @@ def test_others_are_accepted_while_many_jobs_are_posted(tmp_path: Path) -> None:
     ringing.start()
     waited = []
     while ringing.is_alive():
-        since = time.monotonic()
+        before = len(delivered)
         with window.gate.opened():
-            waited.append(time.monotonic() - since)
+            waited.append(len(delivered) - before)
             assert delivered == list(range(len(delivered)))
         time.sleep(0.01)
     assert delivered == list(range(20))
-    assert max(waited) < 1, waited  # two seconds in all
+    assert max(waited) < 10, waited  # those of a moment, in which few are posted
 
 
 def test_what_is_out_of_time_is_never_kept(tmp_path: Path) -> None:
@@ -643,24 +537,6 @@ def test_what_is_out_of_time_is_never_kept(tmp_path: Path) -> None:
     tables.close()
 
 
-@pytest.mark.parametrize("accounting", ["basic", "renyi"])
-def test_a_posted_journal_is_what_a_run_would_have_written(accounting: str, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.db"
-    ledger = Ledger.create(url, "l", 1, 1e-6, neighbours="substitute", unit="row", accounting=accounting)
-    account = ledger.create_account("a", 1, 1e-6)
-    journal = new_journal(account, account._store.balances(account._path))
-    made = journal.run(Laplace(epsilon=0.25, sensitivity=1), on=7, key="k")
-    assert account.spent == Cost(0)
-    postings = [Posting.from_json(each) for each in json.loads(postings_text(journal))]
-    (entry,) = post(account, postings)
-    assert (entry.charged, entry.part, account.output("k")) == (made.charged, made.part, made.value)
-    assert post(account, postings) == [entry]  # not twice
-    held = Charge(Cost(0.25, 0), made.entry.amounts or NO_AMOUNTS)
-    (lost,) = post(account, forfeits(account, held, "lost", "late"))
-    assert (lost.state, lost.charged) == ("forfeited", Cost(0.25))
-    ledger.verify()
-
-
 # ---- at the machine
 
 
@@ -668,10 +544,10 @@ def job_command(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["job", *map(str, arguments)], env={"COLUMNS": "250", "TERM": "dumb"})
 
 
-def test_jobs_at_the_machine(tmp_path: Path) -> None:
+def test_jobs_at_the_machine(tmp_path: Path, clock: StandingClock) -> None:
     """The custodian sees what waits, and cancels it until it starts; the trail has a line, and the books are free."""
-    slow = "answer_every = 0.2\nmargin = 0\npace = 1.5\njobs_at_once = 1"
-    running = Forked(tmp_path, server=slow, more=REVIEWED).start()
+    slow = "answer_every = 60\nmargin = 0\npace = 240\njobs_at_once = 1"
+    running = Stepped(tmp_path, server=slow, more=REVIEWED).on(clock).start()
     file = running.file
     try:
         with running.client("alice") as client:
@@ -682,7 +558,7 @@ def test_jobs_at_the_machine(tmp_path: Path) -> None:
             assert "0.01" in listed.output
             assert json.loads(job_command("list", file, "--json", "--last", "1").output)[0]["id"] == waits["id"]
             assert job_command("list", file, "--account", "people/bob", "--json").output.strip() == "[]"
-            answer(client, first["id"])
+            running.answered(client, first["id"])
             over = json.loads(job_command("show", file, first["id"], "--json").output)
             assert (over["outcome"], over["charged"]["epsilon"], over["held"]) == ("answered", "0.01", None)
             assert "result" not in over
@@ -699,10 +575,10 @@ def test_jobs_at_the_machine(tmp_path: Path) -> None:
                 f"cancelled {second['id']}: nothing was charged, and ε 0.01 that was set aside"
             )
             assert job_command("cancel", file, waits["id"], "--reason", "a").exit_code == 0
-            found = answer(client, second["id"])["result"]
+            found = running.answered(client, second["id"])["result"]
             assert found["state"] == "cancelled"
             assert found["problem"]["detail"].endswith("by the custodian, and nothing was charged: a [mistake]")
-            assert {answer(client, each["id"])["result"]["state"] for each in others} == {"answered"}
+            assert {running.answered(client, each["id"])["result"]["state"] for each in others} == {"answered"}
             assert client.get("/v1/account").json()["reserved"]["epsilon"] == "0"
         lines = [line.body for line in running.ledger().audit_trail() if line.kind == "remark"]
         assert lines[-2]["reason"] == f"cancelled job {second['id']}: a [mistake]"

@@ -11,18 +11,19 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, Route, sync_playwright
 
 import browser
+from looks import launched
 from serving import Running
 from soak import SOAK, some
 
 PROGRAM = browser.program()
-PATIENCE = 2 if SOAK else 30  # seconds; a busy machine is no fault of the page
+PATIENCE = 2 if SOAK else 120  # seconds; a busy machine is no fault of the page
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no browser, and none could be installed")
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox", "--disable-gpu"])
+        found = launched(playwright, PROGRAM)
         yield found
         found.close()
 

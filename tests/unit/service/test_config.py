@@ -130,7 +130,7 @@ def test_one_process_per_file(running: Running) -> None:
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     file = write(tmp_path, GOOD.replace("127.0.0.1", "0.0.0.0"))
     done = subprocess.run(
-        [sys.executable, "-m", "expost", "serve", str(file)], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "expost", "serve", str(file)], capture_output=True, text=True, timeout=600,
         env={**os.environ, "COLUMNS": "500"}, check=False,
     )  # fmt: skip
     assert done.returncode == 2

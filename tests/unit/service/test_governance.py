@@ -344,7 +344,7 @@ def test_listening_ends_with_the_session(team: Running, how: str) -> None:
                     custodian.delete(f"/v1/admin/tokens/{token['id']}").raise_for_status()
                 else:
                     assert client.post("/sign-out", data={"form": form[1]}).status_code == 303
-                until = time.monotonic() + 20
+                until = time.monotonic() + 60
                 assert all(time.monotonic() < until for _ in heard)  # and it ends
 
 

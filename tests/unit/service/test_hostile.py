@@ -97,11 +97,9 @@ def test_values_of_a_request_are_counted(running: Running) -> None:
 @pytest.mark.parametrize("text", ['{"questions": "' + r"\"" * 30_000, "[" * 60_000, '{"' * 30_000, '"' * 60_001])
 def test_reading_takes_no_longer_than_a_request_is_long(running: Running, text: str) -> None:
     """Strings that do not end were looked at again from each of their signs: minutes, for one request."""
+    headers = {"content-type": "application/json"}
     with running.client() as client:
-        began = time.perf_counter()
-        reply = client.post("/v1/data/people/plan", content=text, headers={"content-type": "application/json"})
-        assert reply.status_code == 400
-        assert time.perf_counter() - began < 5
+        assert client.post("/v1/data/people/plan", content=text, headers=headers, timeout=30).status_code == 400
 
 
 def test_results_can_always_be_encoded() -> None:
@@ -301,7 +299,7 @@ def test_groups_of_histograms_are_counted_first() -> None:
 
 def test_dotted_keys() -> None:
     toml_of("a.b.c.d = 1.5\nx = [1.5, 2.5]\ny = 'a." + "b." * 100 + "'", Path("x"))
-    began = time.perf_counter()
+    began = time.thread_time()
     for text in (
         "a." * 15_000 + "a = 1",
         '"a".' * 7_000 + "a = 1",
@@ -310,7 +308,7 @@ def test_dotted_keys() -> None:
     ):
         with pytest.raises(InvalidStudy):
             toml_of(text, Path("x"))
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 10  # a thousandth, and minutes before
 
 
 @pytest.mark.parametrize(
@@ -323,11 +321,11 @@ def test_dotted_keys() -> None:
     ],
 )
 def test_odd_toml_takes_no_longer_than_it_is_long(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     with pytest.raises(InvalidRequest) as refused:
         asked_of({"toml": text})
     assert len(refused.value.faults) <= 5000
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 20
 
 
 # ---- lists
@@ -351,21 +349,22 @@ def test_lists_are_in_pages_and_have_no_results(running: Running) -> None:
 
 
 def test_accounts_take_turns_among_threads() -> None:
-    """One account's many pieces of work keep another's waiting for no more than a few of them."""
+    """One account's many pieces of work, none of which ends before another's, do not keep it waiting."""
 
     async def raced() -> list[str]:
-        lane, done = Lane("plans", threads=2, at_once=1, most=20), list[str]()
+        lane, go, done = Lane("plans", threads=2, at_once=1, most=20), threading.Event(), list[str]()
 
         async def one(account: str) -> None:
-            await lane.run(account, lambda: time.sleep(0.01))
+            await lane.run(account, (lambda: go.wait(60)) if account == "many" else (lambda: True))
             done.append(account)
+            go.set()
 
         async with asyncio.TaskGroup() as tasks:
             for account in ["many"] * 20 + ["few"]:
                 tasks.create_task(one(account))
         return done
 
-    assert asyncio.run(raced()).index("few") <= 3
+    assert asyncio.run(raced()) == ["few"] + ["many"] * 20
 
 
 def test_an_account_has_so_much_work_at_once() -> None:
@@ -395,13 +394,17 @@ def test_pages_say_when_to_come_back() -> None:
 # ---- slow clients
 
 
+WITHIN = 1.0
+"""Seconds: what a busy machine needs from a connection to what is sent on it, and more."""
+
+
 @contextmanager
 def slow_server(most: int = 1000) -> Iterator[tuple[int, asyncio.AbstractEventLoop]]:
     """A constant reply behind guarded connections with short deadlines, in a thread of its own."""
     import uvicorn
 
     class Quick(GuardedConnection):
-        headers_within, body_within, read_within = 0.3, 0.3, 0.3
+        headers_within = body_within = read_within = WITHIN
 
     Quick.most = most
 
@@ -463,9 +466,8 @@ def ends(connection: socket.socket) -> bool:
 def test_what_is_sent_has_a_deadline(sent: bytes) -> None:
     with slow_server() as (port, _), ExitStack() as stack:
         connection = opened(stack, port, sent)
-        began = time.monotonic()
+        connection.settimeout(60)
         assert ends(connection)
-        assert time.monotonic() - began < 8
 
 
 def test_more_bytes_do_not_prolong_a_deadline() -> None:
@@ -485,7 +487,7 @@ def test_a_second_request_has_a_deadline_too() -> None:
     with slow_server() as (port, _), ExitStack() as stack:
         connection = opened(stack, port, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         assert whole(connection)
-        time.sleep(0.5)  # idle for longer than headers may take: that is uvicorn's deadline
+        time.sleep(1.5 * WITHIN)  # idle for longer than headers may take: that is uvicorn's deadline
         connection.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         assert whole(connection)
         connection.sendall(b"GET / HT")
@@ -495,7 +497,7 @@ def test_a_second_request_has_a_deadline_too() -> None:
 def test_who_does_not_read_is_let_go() -> None:
     with slow_server() as (port, _), ExitStack() as stack:
         connection = opened(stack, port, b"GET /much HTTP/1.1\r\nhost: x\r\n\r\n")
-        time.sleep(1.5)
+        time.sleep(3 * WITHIN)
         read = 0
         with suppress(ConnectionError):
             while got := len(connection.recv(2**20)):

@@ -84,13 +84,18 @@ def test_the_client_asks_over_tls(secured: Running) -> None:
         assert release.charged == xp.Cost(0.01)
 
 
-def test_the_client_says_what_is_wrong_with_tls(secured: Running) -> None:
-    since, token = time.monotonic(), secured.secrets["alice"]
+def test_the_client_says_what_is_wrong_with_tls(secured: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: it is not tried again."""
+
+    def paused(seconds: float) -> None:
+        raise AssertionError("it was tried again")
+
+    monkeypatch.setattr(time, "sleep", paused)
+    token = secured.secrets["alice"]
     with pytest.raises(xp.LedgerUnavailable, match="if it serves TLS, say https://"):
         xp.connect(secured.address.replace("https:", "http:"), token)
     with pytest.raises(xp.LedgerUnavailable, match=r"the certificate of 127.0.0.1:\d+ is not trusted \(self-signed"):
         xp.connect(secured.address, token)
-    assert time.monotonic() - since < 2
 
 
 def test_a_browser_signs_in_over_tls(secured: Running) -> None:
@@ -163,7 +168,7 @@ def test_tokens_are_added_listed_and_revoked(secured: Running) -> None:
         assert "ended" not in line
         assert secret[20:] not in listed.output + token("list", secured.file, "--json").output
         assert token("revoke", secured.file, found[1]).output == f"revoked {found[1]}\n"
-        until = time.monotonic() + 20  # within a second, on an idle machine
+        until = time.monotonic() + 60  # within a second, on an idle machine
         while client.get("/v1/account").status_code != 401 and time.monotonic() < until:
             time.sleep(0.05)
         assert client.get("/v1/account").status_code == 401

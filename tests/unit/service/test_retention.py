@@ -90,7 +90,7 @@ def test_a_service_lets_old_results_go(tmp_path: Path) -> None:
     running.start()
     try:
         with running.client("alice") as client:
-            for _ in range(100):
+            for _ in range(1000):
                 found = client.get("/v1/jobs/job1").json()["result"]
                 if not found["questions"]:
                     break

@@ -44,7 +44,7 @@ class Held(Runner):
 
     def _outcome(self, job: ServiceJob, between: Callable[[], None], stopper: Stopper) -> tuple[str, str]:
         self.begun.append(job.number)
-        self.go.wait(30)
+        self.go.wait(120)
         between()
         return "{}", "[]"
 
@@ -55,11 +55,11 @@ def job(number: int, lane: int = 0, due: int = 0) -> ServiceJob:
 
 
 def until(true: Any) -> None:
-    for _ in range(500):
+    for _ in range(6000):
         if true():
             return
         time.sleep(0.01)
-    raise AssertionError("it did not come true within five seconds")
+    raise AssertionError("it did not come true within a minute")
 
 
 def test_a_lane_has_one_question_at_a_time_of_whoever_is_due_first() -> None:
@@ -121,8 +121,8 @@ def test_stopping_takes_one_grace_time() -> None:
         runner.put(job(number, lane=number))
     until(lambda: len(runner.begun) == 5)
     since = time.monotonic()
-    runner.stop(0.3)
-    assert 0.25 < time.monotonic() - since < 0.9
+    runner.stop(2)
+    assert 1.9 < time.monotonic() - since < 9  # and not one for each of the five
     runner.go.set()
 
 
@@ -143,9 +143,9 @@ def test_a_query_that_nobody_waits_for_ends() -> None:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    time.sleep(0.2)
+    until(lambda: stopper._interrupt is not None)
     stopper.stop()
-    thread.join(10)
+    thread.join(60)
     assert ended == ["InterruptException", "QueryStopped"]
     assert engine.fetch(f"SELECT count(*) FROM {engine.source}") == [(10,)]
 
@@ -167,5 +167,5 @@ def test_a_stop_that_comes_as_a_query_begins(pause: float) -> None:
     thread.start()
     time.sleep(pause)
     stopper.stop()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()

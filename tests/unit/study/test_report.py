@@ -143,7 +143,7 @@ def console(program: str, page: Path) -> list[str]:
         [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
          f"--user-data-dir={page.parent}/profile", "--window-size=1000,2000",
          f"--screenshot={page.with_suffix('.png')}", page.as_uri()],
-        capture_output=True, text=True, timeout=100, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     return [line for line in drawn.stderr.splitlines() if "CONSOLE" in line or "ERR_" in line]
 

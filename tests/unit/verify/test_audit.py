@@ -25,6 +25,7 @@ from expost.verify.audit.features import Encoder, atoms, output_key
 from expost.verify.audit.samples import Progress, SampledOutputs
 from expost.verify.audit.scores import Classifier, Frequencies
 from expost.verify.audit.timed import within
+from soak import some
 
 RESPONSE = RandomizedResponse(epsilon=1, choices=2)
 
@@ -213,8 +214,11 @@ def test_a_stated_time_is_for_drawing_and_testing(draw: float, test: float, powe
     assert chunks * draw + test * chunks**power > seconds / 6  # and it is used
 
 
-@pytest.mark.parametrize("empty", [(), [], {}, None])
-@pytest.mark.parametrize("full", [(1.0,), ("a",), [1, 2], {"a": 1}, "a", 2.5])
+EMPTY: list[Any] = [(), [], {}, None]
+FULL: list[Any] = [(1.0,), ("a",), [1, 2], {"a": 1}, "a", 2.5]
+
+
+@pytest.mark.parametrize(("empty", "full"), some([*product(EMPTY, FULL)], 5))
 def test_a_side_that_always_returns_nothing(empty: Any, full: Any) -> None:
     """The pair that decides a δ: nothing on one database, and rarely something on the other."""
 

@@ -26,6 +26,7 @@ from expost.mechanisms.moments.private_range import LEVELS, FoundRange, RangeSea
 from expost.verify import FiniteMechanism, check
 from expost.verify.audit import audit
 from published import published
+from soak import SOAK
 
 NOISE = xp.SeededNoise(3)
 HOSTILE = (-np.inf, -1.7e308, -3.4e38, -1.0, -5e-324, 0.0, 1e-45, 1.0, np.nextafter(1, 2), 3.4e38, np.inf, np.nan)
@@ -158,13 +159,13 @@ def test_a_range_is_never_a_point_nor_beside_the_data() -> None:
         for data in (rng.normal(170, 10, size), rng.poisson(1, size).astype(float), rng.lognormal(8, 1, size)):
             for relation in ("substitute", "add-remove"):
                 mechanism = xp.PrivateRange(epsilon=epsilon, neighbours=relation)  # type: ignore[arg-type]
-                for _ in range(3):
+                for _ in range(3 if SOAK else 1):
                     found = mechanism.sample(data, source)
                     if not isinstance(found, Withheld):
                         shown += 1
                         assert found.low < found.high
                         assert np.mean((data >= found.low) & (data <= found.high)) >= 0.6
-    assert shown > 60
+    assert shown > (60 if SOAK else 20)
 
 
 def test_a_public_number_of_records_that_is_too_small_is_refused() -> None:
