@@ -323,7 +323,7 @@ def test_what_other_peoples_code_means_is_not_known() -> None:
 
 def test_data_without_words_is_no_data_with_some() -> None:
     """Not even beside a table that has an identity."""
-    unnamed = dataclasses.replace(read().count(), table=read(version=None))
+    unnamed = read(version=None).count()
     both = read().by("ward", keys=["A", "B"]).ask(lambda rows: rows.count())
     mixed = dataclasses.replace(both, questions=(both.questions[0], unnamed))
     assert both.identity is not None
