@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 
 import expost as xp
+from expost.mechanisms.numbers import Shape
 from expost.questions import Statistics
 from expost.questions.mean import error_of_mean
 from expost.questions.noised import NoiseOfNumbers
 
 RUNS = 300
+_WHOLE = Shape(floats=False, dimensions=None)
 BOTH = [(0, 40), (0, 10)]
 ASKED: dict[str, Callable[[Any], Any]] = {
     "mean": lambda t: t.mean("x", bounds=(0, 40)),
@@ -112,11 +114,9 @@ def test_gaussian_noise_by_group_has_one_price(frame: pd.DataFrame) -> None:
             assert law is not None
             variance = law.noise_of(_WHOLE).noise.variance  # type: ignore[attr-defined]
             spent += Fraction(each.moved.l2_squared) / variance
-    (price,) = alone.gaussian_prices().values.values() if hasattr(alone.gaussian_prices(), "values") else (None,)
     expected = 1 / alone.noise_of(_WHOLE).noise.variance  # type: ignore[attr-defined]
     assert spent <= expected
     assert spent > expected * Fraction(999_999, 1_000_000)
-    assert price is None or price >= expected
 
 
 def test_a_renyi_ledger_takes_gaussian_noise_by_group_without_a_delta(frame: pd.DataFrame) -> None:
@@ -134,9 +134,6 @@ def test_a_delta_is_spent_only_where_gaussian_noise_is_better(frame: pd.DataFram
     few, wide = many.count().mechanism(epsilon=1, delta=1e-9), many.count(of="units").mechanism(epsilon=1, delta=0.01)
     assert few.guarantee.worst_case == xp.Cost(1)
     assert wide.guarantee.worst_case in (xp.Cost(1), xp.Cost(1, delta=0.01))
-
-
-_WHOLE: Any = __import__("expost.mechanisms.numbers", fromlist=["Shape"]).Shape(floats=False, dimensions=None)
 
 
 def test_errors_of_means_do_not_grow_with_what_is_public() -> None:
