@@ -46,7 +46,7 @@ MOMENTS = ("mean", "variance")
 KINDS = ("median", "0.9-quantile", "inter-quartile range", *MOMENTS, "linear regression", "histogram")
 WIDTHS = ("tight", "loose", "wrong")
 ENVIRONMENTS = {"OpenDP": "opendp", "diffprivlib": "diffprivlib"}
-NOISE = xp.SystemNoise()
+NOISE = xp.noise.SystemNoise()
 
 
 class Question(NamedTuple):
@@ -151,16 +151,18 @@ def ours(question: Question, epsilon: float) -> Any:
     (case, kind, _), bounds = question, question.bounds
     ranked: dict[str, Any] = {"epsilon": epsilon, "bounds": bounds, "grid": case.step, "neighbours": "substitute"}
     if kind in ("median", "0.9-quantile"):
-        return xp.Quantile(quantile=0.5 if kind == "median" else 0.9, **ranked).sample(case.data, NOISE)
+        return xp.mechanisms.QuantileOfRecords(quantile=0.5 if kind == "median" else 0.9, **ranked).sample(
+            case.data, NOISE
+        )
     if kind == "inter-quartile range":
-        return xp.InterquartileRange(**ranked).sample(case.data, NOISE)
+        return xp.mechanisms.InterquartileRange(**ranked).sample(case.data, NOISE)
     if kind in MOMENTS:
-        moment: Any = xp.Mean if kind == "mean" else xp.Variance
+        moment: Any = xp.mechanisms.MeanOfRecords if kind == "mean" else xp.mechanisms.VarianceOfRecords
         return moment(epsilon=epsilon, bounds=bounds).sample(case.data, NOISE).value
     if kind == "histogram":
         edges = [place - 0.5 for place in range(BINS + 1)]
-        return xp.Histogram(epsilon=epsilon, edges=edges).sample(case.cells, NOISE)
-    fit = xp.LinearRegression(epsilon=epsilon, bounds=[case.feature_bounds], target_bounds=bounds)
+        return xp.mechanisms.Histogram(epsilon=epsilon, edges=edges).sample(case.cells, NOISE)
+    fit = xp.mechanisms.RegressionOfRecords(epsilon=epsilon, bounds=[case.feature_bounds], target_bounds=bounds)
     found = fit.sample(np.column_stack([case.feature, case.data]), NOISE)
     return [found.intercept, found.coefficients[0]]
 
@@ -175,7 +177,7 @@ def error(question: Question, estimate: Any) -> float:
         middle = sum(question.bounds) / 2
         estimate = [middle, 0.0] if kind == "linear regression" else middle
     if kind == "histogram":
-        estimate = xp.consistent(np.asarray(estimate, np.float64), total=len(case.data))
+        estimate = xp.mechanisms.consistent(np.asarray(estimate, np.float64), total=len(case.data))
     off = np.asarray(estimate, np.float64) - truth(case, kind)
     if kind == "linear regression":
         return float(np.sqrt(np.mean((off[0] + off[1] * case.feature) ** 2)))
@@ -292,10 +294,10 @@ def speed() -> list[Row]:
     rng = np.random.default_rng(0)
     data, counts = rng.normal(size=10_000_000), rng.poisson(5, size=1_000_000)
     rest: dict[str, Any] = {"epsilon": 1, "neighbours": "substitute"}
-    median = xp.Median(bounds=(-10, 10), **rest)
-    nine = xp.Quantiles(quantiles=[i / 10 for i in range(1, 10)], bounds=(-10, 10), **rest)
-    tally = xp.Tally(np.arange(1_000_000), counts)
-    cells = xp.Median(bounds=(0, 999_999), **rest)
+    median = xp.mechanisms.MedianOfRecords(bounds=(-10, 10), **rest)
+    nine = xp.mechanisms.QuantilesOfRecords(quantiles=[i / 10 for i in range(1, 10)], bounds=(-10, 10), **rest)
+    tally = xp.mechanisms.Tally(np.arange(1_000_000), counts)
+    cells = xp.mechanisms.MedianOfRecords(bounds=(0, 999_999), **rest)
     works: list[Callable[[], object]] = [
         partial(np.sort, data),
         partial(median.sample, data, NOISE),

@@ -41,7 +41,7 @@ CONFIDENCE, LAST, DOUBLINGS = Fraction(19, 20), 1, 8
 WANTED, PLOTTED = (10, 16, 25, 40, 63, 100, 160, 250), 400
 TUNED, SPLITS, HELD_OUT = 1, 300, Fraction(3, 10)
 GRID = {"regularizer": [10 ** (-4 + i / 2) for i in range(10)]}
-NOISE = xp.SystemNoise()
+NOISE = xp.noise.SystemNoise()
 
 
 def targets(count: int) -> list[tuple[int, Fraction]]:
@@ -127,7 +127,7 @@ def evenly(rows: NDArray[Any], labels: NDArray[Any], split: int) -> Any:
     held = order[: ceil(HELD_OUT * len(rows))]
     train = order[len(held) :]
     share = Fraction(TUNED, len(GRID["regularizer"]))
-    score, scored = xp.CorrectPredictions(), np.column_stack([rows[held], labels[held]])
+    score, scored = xp.mechanisms.CorrectPredictions(), np.column_stack([rows[held], labels[held]])
 
     def attempt(regularizer: float) -> tuple[float, Any]:
         inner = PrivateLogisticRegression(

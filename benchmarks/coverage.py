@@ -50,7 +50,7 @@ RUNS, MORE_RUNS = 400, 10_000
 CLAIMED, SUSPICIOUS, ENOUGH, AT_MOST = 0.95, 0.94, 0.945, 0.98
 SLOW = 0.002  # seconds of a run
 FEWEST = 20  # intervals of which a share says something
-NOISE = xp.SystemNoise()
+NOISE = xp.noise.SystemNoise()
 Data: TypeAlias = NDArray[np.float64]
 Bounds: TypeAlias = tuple[float, float] | None
 Trial: TypeAlias = Callable[[], bool | None]
@@ -107,7 +107,7 @@ def moment(kind: Any, statistic: Callable[[Data], float], data: Data, bounds: Bo
 
 def raw_mean(data: Data, bounds: Bounds, epsilon: float) -> Trial:
     """Whether the mean of all records is covered, which nothing claims."""
-    mechanism = xp.Mean(epsilon=epsilon, bounds=bounds)
+    mechanism = xp.mechanisms.MeanOfRecords(epsilon=epsilon, bounds=bounds)
     mechanism.check(data)
     return partial(_within, mechanism, data, float(data.mean()))
 
@@ -122,7 +122,7 @@ def _within(mechanism: Any, data: Any, truth: float) -> bool | None:
 def covariance(data: Data, bounds: Bounds, epsilon: float) -> Trial:
     rows = np.column_stack([data, np.roll(data, 1) + data])
     both = None if bounds is None else [bounds, (2 * bounds[0], 2 * bounds[1])]
-    mechanism = xp.Covariance(epsilon=epsilon, bounds=both)
+    mechanism = xp.mechanisms.CovarianceOfRecords(epsilon=epsilon, bounds=both)
     mechanism.check(rows)
 
     def trial() -> bool | None:
@@ -139,7 +139,7 @@ def covariance(data: Data, bounds: Bounds, epsilon: float) -> Trial:
 
 def trimmed_mean(data: Data, bounds: Bounds, epsilon: float) -> Trial:
     """Its error is that of noise between the quantiles that it publishes."""
-    mechanism, left_out = xp.TrimmedMean(trim=0.1, epsilon=epsilon, bounds=bounds), len(data) // 10
+    mechanism, left_out = xp.mechanisms.TrimmedMean(trim=0.1, epsilon=epsilon, bounds=bounds), len(data) // 10
     mechanism.check(data)
     ordered = np.sort(clamped(data, bounds))
 
@@ -155,7 +155,7 @@ def trimmed_mean(data: Data, bounds: Bounds, epsilon: float) -> Trial:
 
 def quantile(level: float, data: Data, bounds: Bounds, epsilon: float) -> Trial:
     """Its error is in ranks, of records as they are rounded to its candidates."""
-    mechanism = xp.Quantile(quantile=level, epsilon=epsilon, bounds=bounds, neighbours="substitute")
+    mechanism = xp.mechanisms.QuantileOfRecords(quantile=level, epsilon=epsilon, bounds=bounds, neighbours="substitute")
     mechanism.check(data)
     off, size = int(mechanism.error_bound("0.95")), len(data)
     lattice = mechanism._lattice(floats=True)
@@ -175,7 +175,9 @@ def quantile(level: float, data: Data, bounds: Bounds, epsilon: float) -> Trial:
 
 def quartiles(data: Data, bounds: Bounds, epsilon: float) -> Trial:
     """The interval of the median between two quantiles."""
-    mechanism = xp.Quantiles(quantiles=(0.25, 0.75), epsilon=epsilon, bounds=bounds, neighbours="substitute")
+    mechanism = xp.mechanisms.QuantilesOfRecords(
+        quantiles=(0.25, 0.75), epsilon=epsilon, bounds=bounds, neighbours="substitute"
+    )
     mechanism.check(data)
     truth = float(np.quantile(clamped(data, bounds), 0.5, method="inverted_cdf"))
 
@@ -192,9 +194,9 @@ def quartiles(data: Data, bounds: Bounds, epsilon: float) -> Trial:
 def histogram(data: Data, bounds: Bounds, epsilon: float) -> Trial:
     """All of ten cells at once."""
     assert bounds is not None
-    mechanism = xp.Histogram(epsilon=epsilon, edges=np.linspace(*bounds, 11).tolist())
+    mechanism = xp.mechanisms.Histogram(epsilon=epsilon, edges=np.linspace(*bounds, 11).tolist())
     mechanism.check(data)
-    truth = xp.Histogram(epsilon=2_000, edges=np.linspace(*bounds, 11).tolist()).sample(data, NOISE)
+    truth = xp.mechanisms.Histogram(epsilon=2_000, edges=np.linspace(*bounds, 11).tolist()).sample(data, NOISE)
     error = mechanism.error_bound("0.95")
     return lambda: bool(np.abs(mechanism.sample(data, NOISE) - truth).max() <= error)
 
@@ -394,8 +396,8 @@ def of_groups(kind: str, statistic: Callable[[Data], Any], total: bool = False) 
 
 STATED, LEFT_OUT = ("tight", "loose", "wrong"), ("tight", "loose", "wrong", "none")
 STATISTICS: dict[str, tuple[Callable[[Data, Bounds, float], Trial], tuple[str, ...]]] = {
-    "mean": (partial(moment, xp.Mean, np.mean), LEFT_OUT),
-    "variance": (partial(moment, xp.Variance, np.var), LEFT_OUT),
+    "mean": (partial(moment, xp.mechanisms.MeanOfRecords, np.mean), LEFT_OUT),
+    "variance": (partial(moment, xp.mechanisms.VarianceOfRecords, np.var), LEFT_OUT),
     "covariance": (covariance, ("tight", "loose", "none")),
     "trimmed mean": (trimmed_mean, LEFT_OUT),
     "median": (partial(quantile, 0.5), ("tight", "wrong", "none")),
@@ -403,8 +405,11 @@ STATISTICS: dict[str, tuple[Callable[[Data, Bounds, float], Trial], tuple[str, .
     "median between quartiles": (quartiles, ("tight", "none")),
     "histogram": (histogram, ("tight", "wrong")),
     "sum": (total, STATED),
-    "stable median": (partial(stable, xp.StableMedian, lower_median), ("tight", "none")),
-    "stable trimmed mean": (partial(stable, xp.StableTrimmedMean, without_tails, trim=0.1), ("tight", "none")),
+    "stable median": (partial(stable, xp.mechanisms.StableMedian, lower_median), ("tight", "none")),
+    "stable trimmed mean": (
+        partial(stable, xp.mechanisms.StableTrimmedMean, without_tails, trim=0.1),
+        ("tight", "none"),
+    ),
     "table's count": (partial(table_count, "laplace"), ("none",)),
     "table's count, Gaussian": (partial(table_count, "gaussian"), ("none",)),
     "table's sum": (table_sum, STATED),

@@ -71,9 +71,9 @@ def seconds(works: list[Callable[[], object]], runs: int = 5) -> list[float]:
 
 
 def speed() -> list[Row]:
-    data, source = np.random.default_rng(0).normal(size=SIZE), xp.SystemNoise()
-    spread = xp.StableInterquartileRange(epsilon=1, delta=DELTA)
-    median = xp.StableMedian.scaled(2, size=SIZE, epsilon=1, delta=DELTA)
+    data, source = np.random.default_rng(0).normal(size=SIZE), xp.noise.SystemNoise()
+    spread = xp.mechanisms.StableInterquartileRange(epsilon=1, delta=DELTA)
+    median = xp.mechanisms.StableMedian.scaled(2, size=SIZE, epsilon=1, delta=DELTA)
     works: list[Callable[[], object]] = [
         partial(np.sort, data),
         partial(spread.sample, data, source),
@@ -94,10 +94,10 @@ def ours(case: Case, quantile: float, epsilon: float, found: bool) -> float | No
     ledger = xp.Ledger(epsilon=epsilon, delta=DELTA)
     scale: Any = (case.bounds[1] - case.bounds[0]) / 4
     if found:
-        release = ledger.run(xp.StableInterquartileRange(epsilon=epsilon / 2, delta=DELTA / 2), on=case.data)
+        release = ledger.run(xp.mechanisms.StableInterquartileRange(epsilon=epsilon / 2, delta=DELTA / 2), on=case.data)
         scale = release.value if isinstance(release.value, Bin) and release.value.upper else scale
     remaining = ledger.remaining
-    mechanism = xp.StableQuantile.scaled(
+    mechanism = xp.mechanisms.StableQuantile.scaled(
         scale,
         quantile=quantile,
         size=len(case.data),

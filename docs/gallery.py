@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import expost as xp
+from expost import mechanisms as mech
 from expost.accounting import GaussianNoise
 
 INK, BLUE, ORANGE, GREY = "#1f2933", "#2a6f97", "#e07a1f", "#c5ccd3"
@@ -31,12 +32,12 @@ def refunds(axes: Any) -> None:
         "busy gates": (xp.SparseVector(threshold=1000, at_most=12, epsilon=0.5, sensitivity=1), flights),
         "passengers ± 5 %": (xp.NoiseReduction(epsilon=0.5, sensitivity=1, until=xp.RelativeError(within=0.05)), 4000),
         "median ± 2 years": (
-            xp.QuantileLadder(quantile=0.5, within=2, epsilon=0.5, bounds=(0, 120), neighbours="substitute"),
+            mech.QuantileLadder(quantile=0.5, within=2, epsilon=0.5, bounds=(0, 120), neighbours="substitute"),
             ages,
         ),
         "late flights": (xp.Laplace(epsilon=0.3, sensitivity=1), 812),
         "busy hours": (xp.SparseVector(threshold=1500, at_most=10, epsilon=0.5, sensitivity=1), flights[:24]),
-        "over 65?": (xp.NoiseReduction(epsilon=0.3, sensitivity=1, until=xp.Decided(threshold=100)), 240),
+        "over 65?": (xp.NoiseReduction(epsilon=0.3, sensitivity=1, until=mech.Decided(threshold=100)), 240),
     }
     places = range(len(asked))
     releases = [ledger.run(mechanism, on=data) for mechanism, data in asked.values()]
@@ -95,10 +96,10 @@ def histogram(axes: Any) -> None:
     """Counts with noise beside the truth."""
     hours = np.clip(np.random.default_rng(2).normal(13, 4, 3000), 0, 23.9)
     truth, edges = np.histogram(hours, bins=12, range=(0, 24))
-    mechanism = xp.Histogram(epsilon=0.2, edges=tuple(edges))
+    mechanism = mech.Histogram(epsilon=0.2, edges=tuple(edges))
     noisy = xp.Ledger(epsilon=1, noise=xp.SeededNoise(5)).run(mechanism, on=hours).value
     middles, error = (edges[1:] + edges[:-1]) / 2, float(mechanism.error_bound(0.95))
-    axes.bar(middles, xp.consistent(noisy, total=3000), width=1.7, color=BLUE, label="published at ε 0.2", yerr=error,
+    axes.bar(middles, mech.consistent(noisy, total=3000), width=1.7, color=BLUE, label="published at ε 0.2", yerr=error,
              error_kw={"ecolor": INK, "capsize": 3})  # fmt: skip
     axes.plot(middles, truth, "o", color=ORANGE, label="true counts")
     axes.set(xlabel="hour of the day", ylabel="visits")
@@ -110,7 +111,7 @@ def accuracy(axes: Any) -> None:
     budgets = np.geomspace(0.02, 2, 30)
     for label, colour, bound in (
         ("count of 5,000", BLUE, lambda e: xp.Laplace(epsilon=e, sensitivity=1).error_bound(0.95) / 5000),
-        ("median of 5,000, in ranks", ORANGE, lambda e: xp.Median(
+        ("median of 5,000, in ranks", ORANGE, lambda e: mech.MedianOfRecords(
             epsilon=e, bounds=(0, 120), neighbours="substitute").error_bound(0.95) / 5000),
     ):  # fmt: skip
         axes.loglog(budgets, [float(bound(round(float(e), 6))) for e in budgets], lw=3, color=colour, label=label)

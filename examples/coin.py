@@ -13,7 +13,7 @@ VISITS = 1_204  # the private count
 def main() -> None:
     """Flip coins until the budget is gone, and print the statement."""
     ledger = xp.Ledger(epsilon=LIMIT, name="clinic", neighbours="add-remove", unit="patient")
-    coin = xp.Coin(epsilon=EACH, sensitivity=1, neighbours="add-remove")
+    coin = xp.mechanisms.Coin(epsilon=EACH, sensitivity=1, neighbours="add-remove")
 
     runs = 0
     while ledger.quote([coin]).fits:

@@ -23,7 +23,7 @@ def main() -> None:
         url = f"sqlite:///{folder}/clinic.db"
         ledger = xp.Ledger.create(url, "patients", epsilon=2, neighbours="add-remove", unit="patient")
         alice = ledger.create_account("alice", epsilon=1.5)
-        coin = xp.Coin(epsilon=0.25, sensitivity=1, neighbours="add-remove")
+        coin = xp.mechanisms.Coin(epsilon=0.25, sensitivity=1, neighbours="add-remove")
         for day in ("monday", "tuesday", "wednesday"):
             print(alice.run(coin, on=VISITS, key=day))
         noted = ledger.verify()

@@ -74,7 +74,7 @@ def in_renyi_ledger(training: xp.Iterative, order: int = 8) -> None:
     once = PoissonSampledDpEvent(RATE, GaussianDpEvent(NOISE))
     print(f"In a ledger with accounting='renyi', at order {order}: price by steps taken, and a Rényi filter's")
     for stop in training.stops:
-        ledger = xp.Ledger(epsilon=8, delta=1e-4, accounting=xp.RenyiAccounting(order=order))
+        ledger = xp.Ledger(epsilon=8, delta=1e-4, accounting=xp.accounting.RenyiAccounting(order=order))
         with ledger.open(training) as interaction:
             for step in interaction:
                 step.batch(1)

@@ -16,7 +16,7 @@ def main() -> None:
     """Release the large counts, and say what they would have looked like without refunds."""
     counts = {name: COMMON.get(name, i % 40) for i, name in enumerate(NAMES)}
     ledger = xp.Ledger(epsilon=0.1, name="visits", neighbours="substitute", unit="patient")
-    large = xp.release_large(
+    large = xp.recipes.release_large(
         ledger,
         counts,
         threshold=10_000,

@@ -51,7 +51,7 @@ def ask(path: Path) -> None:
 
     each = xp.read(path, unit="visit (one row each)", neighbours="substitute")
     book = xp.Ledger(epsilon=1, delta=1e-6, name="visits", neighbours="substitute", unit="visit (one row each)")
-    typical = xp.StableMedian.scaled(100, size=each.size, epsilon=1, delta=1e-6, bounds=(0, 500))
+    typical = xp.mechanisms.StableMedian.scaled(100, size=each.size, epsilon=1, delta=1e-6, bounds=(0, 500))
     print(book.run(typical, on=each.column("cost"), label="median cost"))
 
 

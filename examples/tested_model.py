@@ -12,14 +12,14 @@ records = np.column_stack([features, labels])
 
 ledger = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1))  # a seed, so that every run prints the same: not private
 candidates = (
-    xp.TestedLogisticRegression(epsilon=0.5, test_share=0.1, threshold=0.8, norm=2, features=pair)
+    xp.mechanisms.TestedLogisticRegression(epsilon=0.5, test_share=0.1, threshold=0.8, norm=2, features=pair)
     for pair in ((0, 1), (1, 2), (2, 3), (4, 5))
 )
-found = xp.try_until_one_passes(ledger, candidates, on=records)
+found = xp.recipes.try_until_one_passes(ledger, candidates, on=records)
 print(found)
 print(ledger.statement())
 model = found.value
-assert isinstance(model, xp.LinearModel)
+assert isinstance(model, xp.mechanisms.LinearModel)
 print(f"features {model.features}, right about {np.mean(model.predict(features) == labels):.0%}")
 
 print("\nWith what remains, one more model by scikit-learn's interface:")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from expost import Cost, Ledger, ProposeTestRelease, Release, StableNoisyInterquartileRange
+from expost import Cost, Ledger, Release
 from expost.cost import Number, exact
 from expost.errors import BudgetExceeded
+from expost.mechanisms import ProposeTestRelease, StableNoisyInterquartileRange
 from expost.mechanisms.stability.order import check_records
 
 

@@ -31,7 +31,7 @@ class Alike(xp.Mechanism):
     def guarantee(self) -> Guarantee:
         return self.stated
 
-    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
+    def sample(self, data: Any, noise: xp.noise.NoiseSource) -> Any:
         return f"scale {self.scale}"
 
     def part_of(self, output: Any) -> Part:
@@ -49,7 +49,7 @@ class Opaque(xp.Mechanism):
 
     guarantee = GUARANTEE
 
-    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
+    def sample(self, data: Any, noise: xp.noise.NoiseSource) -> Any:
         return self.scale
 
     def part_of(self, output: Any) -> Part:

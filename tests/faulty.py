@@ -51,14 +51,14 @@ class Worker:
     def work(self, steps: int = 10**9) -> None:
         for _ in range(steps):
             kind = self._random.choice(["settle", "settle", "forfeit", "void", "run", "account"])
-            with suppress(xp.LedgerUnavailable, xp.ReservationClosed, xp.AlreadyReserved):
+            with suppress(xp.errors.LedgerUnavailable, xp.errors.ReservationClosed, xp.errors.AlreadyReserved):
                 getattr(self, f"_{kind}")()  # else nothing was acknowledged
 
     def _acknowledged(self, what: str, since: float, **facts: Any) -> None:
         facts |= {"what": what, "since": since, "until": time.monotonic()}
         os.write(self._log, (json.dumps(facts) + "\n").encode())
 
-    def _reserve(self, account: Ledger, *, begin: bool = True) -> xp.Reservation | None:
+    def _reserve(self, account: Ledger, *, begin: bool = True) -> xp.ledger.Reservation | None:
         since = time.monotonic()
         try:
             spending = account.reserve(GUARANTEE, begin=begin)
@@ -68,7 +68,7 @@ class Worker:
         self._acknowledged("reserve", since, entry=spending.id)
         return spending
 
-    def _ended(self, spending: xp.Reservation, end: Callable[[], xp.Entry]) -> None:
+    def _ended(self, spending: xp.ledger.Reservation, end: Callable[[], xp.ledger.Entry]) -> None:
         since = time.monotonic()
         entry = end()
         self._acknowledged(entry.state, since, entry=spending.id, charged=str(entry.charged))
@@ -164,7 +164,7 @@ def follows_the_model(ledger: Ledger) -> None:
         assert model.balances(path) == ledger._store.balances(path)
 
 
-def happen(model: MemoryStore | None, event: TrailLine, entries: dict[int, xp.Entry]) -> MemoryStore:
+def happen(model: MemoryStore | None, event: TrailLine, entries: dict[int, xp.ledger.Entry]) -> MemoryStore:
     body = event.body
     cost = {name: Cost.of_units(*body[name][:2]) for name in ("limit", "charged") if name in body}
     if event.kind == "create" or model is None:

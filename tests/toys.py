@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost import Guarantee, Interaction, Mechanism, NoiseSource
+from expost import Guarantee, Interaction, Mechanism
 from expost.guarantee import Part
-from expost.noise import bernoulli
+from expost.noise import NoiseSource, bernoulli
 from expost.verify import FiniteMechanism, log_up
 
 

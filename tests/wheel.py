@@ -22,12 +22,12 @@ import sys
 import expost as xp
 
 ledger = xp.Ledger(epsilon=1, unit="person", neighbours="substitute")
-release = ledger.run(xp.RandomizedResponse(choices=2, epsilon=0.5), on=1)
+release = ledger.run(xp.mechanisms.RandomizedResponse(choices=2, epsilon=0.5), on=1)
 assert ledger.remaining.epsilon < 1, ledger
 assert release.value in (0, 1), release
 
 durable = xp.Ledger.create("sqlite:///tour.db", "tour", epsilon=1, unit="person", neighbours="substitute")
-durable.run(xp.RandomizedResponse(choices=2, epsilon=0.25), on=0)
+durable.run(xp.mechanisms.RandomizedResponse(choices=2, epsilon=0.25), on=0)
 assert xp.Ledger.load("sqlite:///tour.db", "tour").remaining == durable.remaining, durable
 heavy = {"duckdb", "sklearn", "psycopg", "typer", "rich"} & sys.modules.keys()
 assert not heavy, heavy

@@ -22,8 +22,8 @@ import numpy as np
 from lean import cases  # type: ignore[import-not-found]
 from numpy.typing import NDArray
 
-from expost import UnrecordedWarning
 from expost.accounting.normal import normal_noise_for
+from expost.errors import UnrecordedWarning
 from expost.learn import PrivateLogisticRegression
 
 EPSILONS = [0.1, 0.3, 1.0]

@@ -26,8 +26,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import WITHHELD, PrivateRange, StableInterquartileRange, StableMedian, SystemNoise
+from expost import WITHHELD
 from expost.mechanism import Withheld
+from expost.mechanisms import PrivateRange, StableInterquartileRange, StableMedian
+from expost.noise import SystemNoise
 
 EPSILONS = [2.0**k for k in range(-9, 4)]
 DELTA = 1e-6

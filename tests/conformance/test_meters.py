@@ -153,7 +153,7 @@ def test_forfeited_entries_cost_the_worst_case_on_every_meter(new: New) -> None:
     entry = ledger.reserve(INTERACTION).forfeit()
     assert entry.amounts == entry.reserved_amounts
     assert ledger.meters[1].spent == entry.amounts.renyi  # type: ignore[union-attr]
-    with pytest.raises(xp.UnknownPart), ledger.reserve(INTERACTION) as spending:
+    with pytest.raises(xp.errors.UnknownPart), ledger.reserve(INTERACTION) as spending:
         spending.settle("half")
     assert ledger.meters[1].spent == 2 * entry.amounts.renyi  # type: ignore[union-attr]
 
@@ -241,7 +241,7 @@ def test_keys_replay(new: New) -> None:
 def test_closed_ledgers_reserve_nothing(new: New) -> None:
     ledger = new()
     ledger.close(by="me", reason="done")
-    with pytest.raises(xp.LedgerClosed):
+    with pytest.raises(xp.errors.LedgerClosed):
         ledger.reserve(INTERACTION)
     assert ledger.remaining == Cost(0)
     assert copy.copy(ledger) is ledger
@@ -357,7 +357,7 @@ def test_changes_by_hand_are_refused_by_the_tables_and_seen(
     except (apsw.ConstraintError, psycopg.IntegrityError):  # not even without its guards
         assert [str(row) for row in Ledger.load(url, "study").meters] == before
         return
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         Ledger.load(url, "study", recover=False).verify()
 
 
@@ -371,9 +371,9 @@ def test_what_is_reserved_on_meters_is_compared_with_open_entries(store: str, re
         url,
         "UPDATE expost_account SET meters = replace(meters, '1361996413,0,10000000000', '1361996412,0,10000000000')",
     )
-    with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="changed by hand"):
         ledger.recover()
-    with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="changed by hand"):
         ledger.reserve(INTERACTION)
     assert spending.entry.state == "reserved"
 
@@ -405,6 +405,6 @@ def test_forged_trails_are_not_imported(forgery: str, sqlite_url: Callable[[], s
     ledger = filled(sqlite_url())
     old, new = FORGERIES[forgery]
     assert any(old in event.line for event in ledger.audit_trail())
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         import_export(forged(ledger, tmp_path, old, new), sqlite_url(), Note("me", "copy"))
     import_export(forged(ledger, tmp_path, "no such text", ""), sqlite_url(), Note("me", "copy"))

@@ -57,7 +57,7 @@ def attempt(work: Callable[[], object]) -> str:
 
 def story(ledger: Ledger, seed: int, turn: Callable[[int], None], start: int) -> list[str]:
     """The same random operations, whatever the store: also ones that are refused."""
-    chance, opened, outcomes = random.Random(seed), list[xp.Reservation](), list[str]()
+    chance, opened, outcomes = random.Random(seed), list[xp.ledger.Reservation](), list[str]()
     accounts = [ledger]
     for number in range(120):
         turn(start + number * 700_000_000)
@@ -71,7 +71,7 @@ def story(ledger: Ledger, seed: int, turn: Callable[[int], None], start: int) ->
 
         def work(
             kind: str = kind, account: Ledger = account, guarantee: Guarantee = guarantee, key: str | None = key,
-            begin: bool = begin, label: str | None = label, spending: xp.Reservation | None = spending,
+            begin: bool = begin, label: str | None = label, spending: xp.ledger.Reservation | None = spending,
             number: int = number,
         ) -> None:  # fmt: skip
             if kind == "reserve":

@@ -54,7 +54,7 @@ def test_types_that_spark_does_not_know_are_refused_whatever_their_values(name: 
     odd, path = ODD[name], tmp_path / "t.parquet"
     for values in (odd.values[:1], odd.values):
         odd_file(path, odd, values)
-        with pytest.raises((xp.InvalidValue, xp.EngineFailed)):
+        with pytest.raises((xp.InvalidValue, xp.errors.EngineFailed)):
             read(path)
 
 

@@ -159,10 +159,10 @@ def test_a_hook_that_is_replaced_after_the_last_step_is_noticed() -> None:
 
 def test_an_ended_training_takes_no_step() -> None:
     training = stopped_after(1, xp.Ledger(epsilon=20, delta=1e-4))
-    with pytest.raises(xp.InteractionClosed, match="has ended"):
+    with pytest.raises(xp.errors.InteractionClosed, match="has ended"):
         run_epoch(training)
     assert all(parameter.grad is None for parameter in training.model.parameters())
-    with pytest.raises(xp.InteractionClosed, match="one with block"):
+    with pytest.raises(xp.errors.InteractionClosed, match="one with block"):
         training.__enter__()
 
 
@@ -175,7 +175,7 @@ def test_no_more_steps_than_were_reserved() -> None:
             run_epoch(training)
             run_epoch(training)
 
-    with pytest.raises(xp.InteractionClosed, match="all 8 steps"):
+    with pytest.raises(xp.errors.InteractionClosed, match="all 8 steps"):
         go()
     assert ledger.spent == training.entry.reserved
 
@@ -289,10 +289,10 @@ def test_a_checkpoint_is_resumed_without_paying_twice(tmp_path: Path) -> None:
     assert ledger.spent == training.mechanism.guarantee.cost_of(7 * BATCHES)
     assert [entry.charged for entry in ledger.entries() if entry.id != training.entry.id] == [xp.Cost(0)] * 8
     ledger.verify()
-    with pytest.raises(xp.AlreadyReserved):
+    with pytest.raises(xp.errors.AlreadyReserved):
         Training(ledger, *parts(), **KEPT).__enter__()
     other = Training(ledger, *parts(), **{**KEPT, "noise_multiplier": 2.0})
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         other.__enter__()
 
 
@@ -302,7 +302,7 @@ def test_of_two_who_resume_one_goes_on() -> None:
     with first:
         second.__enter__()
         run_epoch(first)
-        with pytest.raises(xp.InteractionClosed, match="belongs to another process"):
+        with pytest.raises(xp.errors.InteractionClosed, match="belongs to another process"):
             run_epoch(second, 1)
         second.close()
     assert first.entry.part == BATCHES
@@ -316,7 +316,7 @@ def test_who_is_overtaken_does_not_settle() -> None:
     second = Training(ledger, *parts(), **KEPT)
     second.__enter__()
     run_epoch(second)
-    with pytest.raises(xp.InteractionClosed, match="will settle it"):
+    with pytest.raises(xp.errors.InteractionClosed, match="will settle it"):
         first.close()
     assert ledger.spent == xp.Cost(0)
     assert ledger.reserved == first.entry.reserved
@@ -330,7 +330,7 @@ def test_a_forked_copy_takes_no_step() -> None:
         if not child:
             try:
                 run_epoch(training, 1)
-            except xp.InteractionClosed:
+            except xp.errors.InteractionClosed:
                 os._exit(7)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

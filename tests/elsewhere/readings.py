@@ -2,7 +2,8 @@
 
 from fractions import Fraction
 
-from expost import Entry, Ledger
+from expost import Ledger
+from expost.ledger import Entry
 
 
 def order_of(ledger: Ledger) -> Fraction:

@@ -80,7 +80,7 @@ def proxy(server: Server) -> Iterator[Proxy]:
 def within(work: Callable[[], Any]) -> Any:
     """What a call raises, and that it ends in time."""
     start = time.monotonic()
-    with pytest.raises(xp.LedgerUnavailable) as error:
+    with pytest.raises(xp.errors.LedgerUnavailable) as error:
         work()
     assert time.monotonic() - start < BOUND
     return error.value
@@ -133,7 +133,7 @@ def test_a_lock_that_somebody_holds(postgres_url: Callable[[], str]) -> None:
         for url, lock in zip(urls, locks, strict=True):
             rude.enter_context(psycopg.connect(url)).execute(lock)
         errors = list(threads.map(lambda ledger: within(lambda: ledger.reserve(GUARANTEE)), ledgers))
-    assert [type(error) for error in errors] == [xp.Busy, xp.Busy]
+    assert [type(error) for error in errors] == [xp.errors.Busy, xp.errors.Busy]
     for ledger in ledgers:
         ledger.reserve(GUARANTEE).settle("small")
 
@@ -186,7 +186,7 @@ def locked(url: str) -> Iterator[None]:
 def timed(work: Callable[[], object]) -> float:
     """How long it takes to fail."""
     start = time.monotonic()
-    with pytest.raises(xp.LedgerUnavailable):
+    with pytest.raises(xp.errors.LedgerUnavailable):
         work()
     return time.monotonic() - start
 
@@ -218,7 +218,7 @@ def test_fsync_that_is_turned_off_later_is_noticed() -> None:
             while time.monotonic() < until:
                 ledger.reserve(GUARANTEE, begin=False).void()
 
-        with pytest.raises(xp.LedgerUnavailable, match=r"fsync.*is off"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match=r"fsync.*is off"):
             spend()
     finally:
         server.remove()

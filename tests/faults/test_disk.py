@@ -160,7 +160,7 @@ def test_a_full_disk(disk: Disk, tmp_path: Path) -> None:
         try:
             spending = ledger.reserve(GUARANTEE)
             spending.settle("small")
-        except xp.LedgerUnavailable as error:
+        except xp.errors.LedgerUnavailable as error:
             refused = " ".join([str(error), *getattr(error, "__notes__", [])])
         failed += bool(refused)
         assert not refused or "cannot be written" in refused
@@ -182,9 +182,9 @@ def test_a_locked_file(tmp_path: Path) -> None:
     spending = ledger.reserve(GUARANTEE)
     rude = apsw.Connection(str(tmp_path / "books.db"))
     rude.execute("BEGIN IMMEDIATE")
-    with pytest.raises(xp.Busy, match="kept the ledger's file locked"):
+    with pytest.raises(xp.errors.Busy, match="kept the ledger's file locked"):
         ledger.reserve(Guarantee.uniform(0.5))
-    with pytest.raises(xp.LedgerUnavailable) as unsettled:
+    with pytest.raises(xp.errors.LedgerUnavailable) as unsettled:
         spending.settle("small")
     assert "stays reserved, and will be charged its worst case" in unsettled.value.__notes__[-1]
     assert ledger.reserved == GUARANTEE.worst_case
@@ -200,11 +200,11 @@ def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: p
     ledger = make(f"sqlite:///{tmp_path}/books.db", epsilon=1)
 
     def unreadable(*rest: object) -> None:
-        raise xp.LedgerUnavailable("locked")
+        raise xp.errors.LedgerUnavailable("locked")
 
     for error in (RuntimeError("engine down"), None):
         with monkeypatch.context() as patch:
-            expected = xp.LedgerUnavailable if error is None else RuntimeError
+            expected = xp.errors.LedgerUnavailable if error is None else RuntimeError
             with pytest.raises(expected) as caught, ledger.reserve(GUARANTEE):  # noqa: PT012
                 patch.setattr(ledger._store, "find", unreadable)
                 patch.setattr(ledger._store, "_do", unreadable)

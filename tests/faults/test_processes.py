@@ -211,7 +211,7 @@ class Two:
         self.turn = self.clock.set_on(self.working)
         self.turn(self.clock.at)
 
-    def reserve(self, **options: Any) -> xp.Reservation:
+    def reserve(self, **options: Any) -> xp.ledger.Reservation:
         """A reservation of a process that is on another machine."""
         spending = self.working.reserve(HALF, **options)
         by_hand(self.url, "UPDATE expost_owner SET identity = 'elsewhere'")
@@ -235,7 +235,7 @@ def test_a_lease_that_expires_is_charged(new_url: Callable[[], str]) -> None:
     assert two.wait(30) == 1
     assert (leased.entry.state, spending.entry.state) == ("forfeited", "reserved")
     assert two.wait(60) == 1
-    with pytest.raises(xp.ReservationClosed, match="it is forfeited already"):
+    with pytest.raises(xp.errors.ReservationClosed, match="it is forfeited already"):
         spending.settle("some")
     told = Fixed(HALF, None, part="some")
 
@@ -244,7 +244,7 @@ def test_a_lease_that_expires_is_charged(new_url: Callable[[], str]) -> None:
         assert two.wait(90) == 1
         return "never delivered"
 
-    with pytest.raises(xp.ReservationClosed):
+    with pytest.raises(xp.errors.ReservationClosed):
         two.working.run(told, on=slowly)
     assert two.working.spent == Cost("1.5")
     assert two.working.run(told, on=lambda: "delivered").value == "delivered"  # under a new name
@@ -278,7 +278,7 @@ def test_a_clock_that_goes_backwards(new_url: Callable[[], str]) -> None:
     silent = two.reserve()
     assert two.wait(120) == 1
     two.turn(two.clock.at - 10_000_000_000)
-    with pytest.raises(xp.ReservationClosed):
+    with pytest.raises(xp.errors.ReservationClosed):
         silent.settle("some")
     open_now = two.working.reserve(HALF)
     assert two.other.recover() == 0
@@ -301,7 +301,7 @@ def test_a_clock_ten_years_ahead_is_not_believed(new_url: Callable[[], str]) -> 
     store: Any = ledger._store
     before = ledger.reserve(HALF)
     two.turn(now + 10 * YEAR)
-    with pytest.raises(xp.LedgerUnavailable, match=r"more than a year after the last line.*expost ledger clock"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match=r"more than a year after the last line.*expost ledger clock"):
         ledger.reserve(HALF)
     assert before.settle("some").state == "settled"  # what has begun can end
     store.set_clock(Note("me", "the clock is right"))
@@ -335,13 +335,13 @@ def test_every_request_again(new_url: Callable[[], str], tmp_path: Path) -> None
             release = again.run(Fixed(GUARANTEE, None, part="small"), on=lambda: pytest.fail("sampled"), key=entry.key)
             assert release.entry == entry
         else:
-            with pytest.raises(xp.AlreadyReserved):
+            with pytest.raises(xp.errors.AlreadyReserved):
                 again.reserve(GUARANTEE, key=entry.key)
     for entry in list(ledger.entries()):
         if entry.state != "reserved":
             for attempt in ("begin", "settle", "forfeit", "void"):
                 step = getattr(again._store, attempt)
-                with pytest.raises(xp.ReservationClosed):
+                with pytest.raises(xp.errors.ReservationClosed):
                     step(entry.id, "small", None) if attempt == "settle" else step(entry.id)
     assert (again.verify(), again.spent) == (head, spent)
     check(again, acknowledged(tmp_path))

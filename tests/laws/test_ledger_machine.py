@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 import expost as xp
-from expost import Cost, Guarantee, Ledger, Reservation
+from expost import Cost, Guarantee, Ledger
 from expost.accounting.capacities import RenyiAccounting
 from expost.accounting.tariff import tariff_of_guarantee
+from expost.ledger import Reservation
 from servers import Server, new_schema
 from soak import SOAK
 from toys import Fixed, Responses
@@ -156,7 +157,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """Whether it ended before; what is then attempted is refused."""
         if spending.id in self.model.open:
             return False
-        with pytest.raises(xp.ReservationClosed):
+        with pytest.raises(xp.errors.ReservationClosed):
             attempt()
         return True
 
@@ -193,7 +194,7 @@ class LedgerMachine(RuleBasedStateMachine):
         who, _ = self.model.open.pop(spending.id)
         self.model.charged.append((who, self.model.cost(entry.guarantee, part)))
         assert entry.charged == entry.guarantee.cost_of(part)
-        with pytest.raises(xp.ReservationClosed):
+        with pytest.raises(xp.errors.ReservationClosed):
             spending.forfeit()
 
     @rule(spending=consumes(reservations), worker=st.integers(0, 2))
@@ -208,7 +209,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if spending is None or self.ended(spending, spending.void):
             return
         if spending.entry.begun:
-            with pytest.raises(xp.ReservationClosed):
+            with pytest.raises(xp.errors.ReservationClosed):
                 self.on_thread(worker, spending.void)
         else:
             self.on_thread(worker, spending.void)
@@ -227,7 +228,7 @@ class LedgerMachine(RuleBasedStateMachine):
             account.reserve(guarantee, key=key).settle("high")
         except xp.BudgetExceeded:
             assert not fits
-        except (xp.AlreadyReserved, xp.KeyConflict):
+        except (xp.errors.AlreadyReserved, xp.errors.KeyConflict):
             assert self.ledger.reservation(key).entry.state == "settled"
         else:
             assert fits
@@ -242,7 +243,7 @@ class LedgerMachine(RuleBasedStateMachine):
         except xp.BudgetExceeded:
             assert not fits
             return
-        except xp.UnknownPart:
+        except xp.errors.UnknownPart:
             assert part == "lost"
         assert fits
         cost = self.model.cost(guarantee, None if part == "lost" else part, "run")
@@ -276,7 +277,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if ask is None:
             return
         if ask.closed:
-            with pytest.raises(xp.InteractionClosed):
+            with pytest.raises(xp.errors.InteractionClosed):
                 ask(True)
             return
         self.on_thread(worker, lambda: ask(lambda: True))

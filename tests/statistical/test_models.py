@@ -28,7 +28,7 @@ def refuted(draw: Callable[[Any], bool], here: Any, there: Any, epsilon: float) 
 NEAR = np.array([[1.0, 1.0], [1.0, 1.0]])
 FAR = np.array([[1.0, 1.0], [1.0, 0.0]])
 """Neighbours: one of two records changes its class, and the weight its size."""
-SOURCE = xp.SystemNoise()
+SOURCE = xp.noise.SystemNoise()
 
 
 def positive(mechanism: Any, at: float) -> Callable[[Any], bool]:
@@ -37,14 +37,20 @@ def positive(mechanism: Any, at: float) -> Callable[[Any], bool]:
 
 def test_output_perturbation() -> None:
     usual: dict[str, Any] = {"norm": 1, "regularizer": 0.5, "intercept": False}
-    good, bad = xp.OutputPerturbation(epsilon=1, **usual), xp.OutputPerturbation(epsilon=8, **usual)
+    good, bad = (
+        xp.mechanisms.OutputPerturbation(epsilon=1, **usual),
+        xp.mechanisms.OutputPerturbation(epsilon=8, **usual),
+    )
     assert not refuted(positive(good, 0.4), NEAR, FAR, 1)
     assert refuted(positive(bad, 0.4), NEAR, FAR, 1)
 
 
 def test_objective_perturbation() -> None:
     usual: dict[str, Any] = {"norm": 1, "regularizer": 0.5, "intercept": False}
-    good, bad = xp.ObjectivePerturbation(epsilon=1, **usual), xp.ObjectivePerturbation(epsilon=8, **usual)
+    good, bad = (
+        xp.mechanisms.ObjectivePerturbation(epsilon=1, **usual),
+        xp.mechanisms.ObjectivePerturbation(epsilon=8, **usual),
+    )
     assert not refuted(positive(good, 0.4), NEAR, FAR, 1)
     assert refuted(positive(bad, 0.4), NEAR, FAR, 1)
 
@@ -52,7 +58,7 @@ def test_objective_perturbation() -> None:
 def test_a_leaning_objective() -> None:
     """One person moves the gradient by 2·(1 + lean): noise for 2, as without a lean, is caught."""
     good, bad = (
-        xp.ObjectivePerturbation(epsilon=epsilon, norm=1, regularizer=0.5, lean=4, intercept=False)
+        xp.mechanisms.ObjectivePerturbation(epsilon=epsilon, norm=1, regularizer=0.5, lean=4, intercept=False)
         for epsilon in (1, 4.08)
     )
     scales = [perturbation.tilt_scale(each.setting(*np.shape(NEAR[:, :1]))) for each in (good, bad)]
@@ -97,7 +103,7 @@ def on_grid(found: Any, sensitivity: Fraction, epsilon: Fraction) -> bool:
 
 
 def test_the_noise_on_weights() -> None:
-    mechanism = mechanism_of(xp.OutputPerturbation)
+    mechanism = mechanism_of(xp.mechanisms.OutputPerturbation)
     found, setting = weights(mechanism), mechanism.setting(SIZE, COLUMNS)
     assert told(np.linalg.norm(found, axis=1) / (2 / (SIZE * REGULARIZER) * 1.002))  # the sensitivity, and rounding
     assert float(perturbation.weight_distance(setting)) == pytest.approx(2 / (SIZE * REGULARIZER), rel=0.004)
@@ -108,7 +114,7 @@ def test_the_noise_on_weights() -> None:
 @pytest.mark.parametrize("lean", [0, 3])
 def test_the_tilt_of_objectives(lean: int) -> None:
     """The minimum is −tilt/nΛ, and the tilt's density falls by e^(ε₁‖b‖/(2 + 2·lean))."""
-    mechanism = replace(mechanism_of(xp.ObjectivePerturbation), lean=lean)
+    mechanism = replace(mechanism_of(xp.mechanisms.ObjectivePerturbation), lean=lean)
     left = 1 - 1 / 32 - log(1 + 0.25 / (SIZE * REGULARIZER))
     assert told(np.linalg.norm(weights(mechanism), axis=1) * SIZE * REGULARIZER * left / (2 + 2 * lean))
 
@@ -117,7 +123,7 @@ def test_the_noise_that_hides_the_distance_from_the_minimum() -> None:
     """The solver's errors, of up to τ/Λ, get noise of their own: seen where every minimum is found to be 0."""
     asked: list[Fraction] = []
 
-    class Level(xp.ObjectivePerturbation):
+    class Level(xp.mechanisms.ObjectivePerturbation):
         def _minimum(self, problem: Any, tolerance: Fraction) -> list[Fraction]:
             asked.append(tolerance)
             return [Fraction(0)] * COLUMNS
@@ -135,12 +141,12 @@ HELD_OUT = np.ones((50, 2))
 
 def verdicts(distance: Fraction | None) -> Callable[[Any], bool]:
     """Whether the model is withheld. Without a distance: the one that the mechanism knows to be right."""
-    model = xp.OutputPerturbation(epsilon=50, norm=1, regularizer=0.5, intercept=False)
+    model = xp.mechanisms.OutputPerturbation(epsilon=50, norm=1, regularizer=0.5, intercept=False)
     setting = model.setting(1, 1)
     if distance is None:
         distance = perturbation.weight_distance(setting)
     test = ErrorTest(epsilon=1, threshold=1, classes=2, distance=distance, columns=1)
-    mechanism = xp.Tested(mechanism=model, test=test)
+    mechanism = xp.mechanisms.Tested(mechanism=model, test=test)
     return lambda train: mechanism.sample((train, HELD_OUT), SOURCE) is xp.WITHHELD
 
 
@@ -157,7 +163,7 @@ def test_tested_logistic_regression_end_to_end() -> None:
     there[0] = [-1, 1]
 
     def withheld(epsilon: float) -> Callable[[Any], bool]:
-        mechanism = xp.TestedLogisticRegression(test_share=epsilon / 50, threshold=0.9, **usual)
+        mechanism = xp.mechanisms.TestedLogisticRegression(test_share=epsilon / 50, threshold=0.9, **usual)
         return lambda data: mechanism.sample(data, SOURCE) is xp.WITHHELD
 
     assert not refuted(withheld(0.5), there, here, 0.5)

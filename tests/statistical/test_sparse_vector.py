@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost import AdaptiveSparseVector, SparseVector
+from expost import SparseVector
+from expost.mechanisms import AdaptiveSparseVector
 from expost.verify.audit import audit
 
 RUNS = 6_000
@@ -47,11 +48,11 @@ def chi_square(seen: Counter[tuple[bool, ...]], expected: dict[tuple[bool, ...],
 
 
 def one_go(svt: SparseVector) -> tuple[bool, ...]:
-    return tuple(svt.sample(VALUES, xp.SystemNoise()).answers.tolist())
+    return tuple(svt.sample(VALUES, xp.noise.SystemNoise()).answers.tolist())
 
 
 def one_by_one(svt: SparseVector) -> tuple[bool, ...]:
-    ask = svt.start(None, xp.SystemNoise())
+    ask = svt.start(None, xp.noise.SystemNoise())
     return tuple(ask(int(value)) for value in VALUES)
 
 
@@ -71,7 +72,7 @@ def test_gaps_have_the_mean_and_the_variance_that_were_proved(noise: Any) -> Non
     svt = SparseVector(
         threshold=0, at_most=1, epsilon="1.3", threshold_share="8/13", sensitivity=1, gap=True, noise=noise
     )
-    gaps = np.array([svt.sample(np.array([1000]), xp.SystemNoise()).answers[0] for _ in range(RUNS)])
+    gaps = np.array([svt.sample(np.array([1000]), xp.noise.SystemNoise()).answers[0] for _ in range(RUNS)])
     sides = 1 if noise == "one-sided" else 2
     variance = sum(sides * exp(-r) / (1 - exp(-r)) ** 2 for r in (0.25, 0.8))
     mean = 1000 - svt.centre + (sides == 1) * (1 / (exp(0.25) - 1) - 1 / (exp(0.8) - 1))
@@ -98,8 +99,8 @@ def test_the_adaptive_one_has_the_law_that_was_proved() -> None:
         far, near = tail(z + 3 - 2, 0.25 * factor), tail(z - 2, 0.5 * factor)
         return [float(weight @ p) for p in ((1 - far) * (1 - near), (1 - far) * near, far)]
 
-    seen = Counter(int(svt.sample(np.array([2]), xp.SystemNoise()).answers[0]) for _ in range(RUNS))
-    asked = Counter(svt.start(None, xp.SystemNoise())(2) for _ in range(RUNS))
+    seen = Counter(int(svt.sample(np.array([2]), xp.noise.SystemNoise()).answers[0]) for _ in range(RUNS))
+    asked = Counter(svt.start(None, xp.noise.SystemNoise())(2) for _ in range(RUNS))
     for counts in (seen, asked):
         assert sum((counts[a] - RUNS * p) ** 2 / (RUNS * p) for a, p in enumerate(expected(1.0))) < CRITICAL
         assert sum((counts[a] - RUNS * p) ** 2 / (RUNS * p) for a, p in enumerate(expected(2.0))) > CRITICAL

@@ -18,7 +18,7 @@ def test_it_is_consistent_and_never_farther_from_the_truth(counts: list[int], sh
     truth = np.array(counts, float)
     noisy = truth + shifts[: len(counts)]
     for total in (None, float(truth.sum())):
-        found = xp.consistent(noisy, total=total)
+        found = xp.mechanisms.consistent(noisy, total=total)
         assert found.min() >= 0
         if total is not None:
             assert found.sum() == pytest.approx(total, abs=1e-9)
@@ -28,7 +28,7 @@ def test_it_is_consistent_and_never_farther_from_the_truth(counts: list[int], sh
 @given(COUNTS, SHIFTS, st.integers(0, 100))
 def test_no_consistent_counts_are_nearer(counts: list[int], shifts: list[int], total: int) -> None:
     noisy = np.array(counts) + shifts[: len(counts)]
-    found = xp.consistent(noisy, total=total)
+    found = xp.mechanisms.consistent(noisy, total=total)
     spread = np.full(len(counts), total / len(counts))
     first = np.eye(len(counts))[0] * total
     for other in (spread, first, (found + spread) / 2, (found + first) / 2):
@@ -38,4 +38,4 @@ def test_no_consistent_counts_are_nearer(counts: list[int], shifts: list[int], t
 @pytest.mark.parametrize(("counts", "total"), [([], 1), ([[1]], 1), ([np.nan], 1), ([1], -1), ([1], np.inf)])
 def test_what_is_refused(counts: Any, total: float) -> None:
     with pytest.raises(xp.InvalidValue):
-        xp.consistent(counts, total=total)
+        xp.mechanisms.consistent(counts, total=total)

@@ -21,6 +21,7 @@ import expost as xp
 import expost.data
 import expost.questions
 from exports import exported
+from expost import mechanisms as mech
 from expost.accounting import GaussianNoise, LaplaceNoise
 from expost.canonical import canonical
 from expost.data import Noisy, NoisyUntil
@@ -49,54 +50,54 @@ from golden import check
 TINY = "1e-6"
 BIN = BinOfRange(low=Fraction(1, 4), high=Fraction(3, 4), scale=Scale(Fraction(2), Fraction(1, 2)), missing=0.0)
 RANK = MeanOfRanks(proposed=Fraction(1, 8), epsilon=Fraction(1, 2), bounds=(0.0, 1.0), missing=0.0)
-MODEL = xp.OutputPerturbation(epsilon=1, norm=1)
+MODEL = mech.OutputPerturbation(epsilon=1, norm=1)
 ERROR = ErrorTest(epsilon="0.1", threshold="0.5", classes=2, distance=Fraction(1, 100), columns=4)
 
 
 class Always(PrivateTest):
     epsilon, delta, mistake = 1, 0, 0
 
-    def passes(self, data: Any, noise: xp.NoiseSource) -> bool:
+    def passes(self, data: Any, noise: xp.noise.NoiseSource) -> bool:
         return True
 
 
 MECHANISMS: list[xp.Mechanism] = [
-    xp.AdaptiveSparseVector(threshold=500, at_most=2, epsilon=1, sensitivity=1),
-    xp.AdaptiveSparseVector(
+    mech.AdaptiveSparseVector(threshold=500, at_most=2, epsilon=1, sensitivity=1),
+    mech.AdaptiveSparseVector(
         threshold=(1, 2), at_most=2, epsilon="0.75", threshold_share="2/3", sensitivity=1, margin=8, monotone=True,
         noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
     ),
-    xp.ByGroup(mechanism=xp.Mean(epsilon=1, bounds=(0, 9)), groups=("a", "b"), split="record"),
-    xp.ByGroup(
-        mechanism=xp.Median(epsilon=1, bounds=(0, 9), neighbours="add-remove"), groups=(1, 2), split="value"
+    mech.ByGroup(mechanism=mech.MeanOfRecords(epsilon=1, bounds=(0, 9)), groups=("a", "b"), split="record"),
+    mech.ByGroup(
+        mechanism=mech.MedianOfRecords(epsilon=1, bounds=(0, 9), neighbours="add-remove"), groups=(1, 2), split="value"
     ),
-    xp.Chain(legs=(len,), prices=(0,), test_epsilon=1, delta=TINY),
-    xp.Chain(legs=(lambda values: BIN,), prices=(0,), test_epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
-    xp.Coin(epsilon=1, sensitivity=1),
-    xp.Coin(epsilon="0.1", sensitivity=2, heads="1/3", neighbours="substitute"),
-    xp.Correlation(epsilon=1, bounds=[(0, 1), (2, 3)]),
-    xp.Correlation(epsilon=1, bounds=[(0, 1), (2, 3)], missing=1),
-    xp.Covariance(epsilon=1, bounds=[(0, 1), (2, 3)]),
-    xp.Covariance(epsilon=1, bounds=[(0, 1), (2, 3)], missing=1),
+    mech.Chain(legs=(len,), prices=(0,), test_epsilon=1, delta=TINY),
+    mech.Chain(legs=(lambda values: BIN,), prices=(0,), test_epsilon=1, delta=TINY, neighbours="add-remove", name="bins"),
+    mech.Coin(epsilon=1, sensitivity=1),
+    mech.Coin(epsilon="0.1", sensitivity=2, heads="1/3", neighbours="substitute"),
+    mech.CorrelationOfRecords(epsilon=1, bounds=[(0, 1), (2, 3)]),
+    mech.CorrelationOfRecords(epsilon=1, bounds=[(0, 1), (2, 3)], missing=1),
+    mech.CovarianceOfRecords(epsilon=1, bounds=[(0, 1), (2, 3)]),
+    mech.CovarianceOfRecords(epsilon=1, bounds=[(0, 1), (2, 3)], missing=1),
     xp.DiscreteGaussian(rho="0.5", delta=TINY, sensitivity=1),
     xp.DiscreteGaussian(rho=1, delta=TINY, sensitivity=2, grid="0.5", missing=1, neighbours="add-remove"),
-    xp.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
-    xp.Exponential(epsilon=1, sensitivity=1),
-    xp.Exponential(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
-    xp.FirstStable(proposals=(BIN, RANK), test_epsilon=1, delta=TINY),
-    xp.FirstStable(proposals=(RANK, BIN), test_epsilon=1, delta=TINY, name="ranks first"),
+    mech.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.DistributionFunction(points=4, epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    mech.Exponential(epsilon=1, sensitivity=1),
+    mech.Exponential(epsilon="0.1", sensitivity=2, monotone=True, grid="0.5", neighbours="add-remove"),
+    mech.FirstStable(proposals=(BIN, RANK), test_epsilon=1, delta=TINY),
+    mech.FirstStable(proposals=(RANK, BIN), test_epsilon=1, delta=TINY, name="ranks first"),
     xp.Gaussian(epsilon=1, delta=TINY, sensitivity=1),
     xp.Gaussian(epsilon="0.1", delta=1e-6, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
-    xp.GaussianReduction(rho="0.5", delta=TINY, sensitivity=1),
-    xp.GaussianReduction(
-        rho=1, delta=TINY, sensitivity=2, levels=5, ratio=2, until=xp.AbsoluteError(within=3), grid="0.5", missing=1,
+    mech.GaussianReduction(rho="0.5", delta=TINY, sensitivity=1),
+    mech.GaussianReduction(
+        rho=1, delta=TINY, sensitivity=2, levels=5, ratio=2, until=mech.AbsoluteError(within=3), grid="0.5", missing=1,
         neighbours="add-remove",
     ),
-    xp.Histogram(epsilon=1, edges=(0, 1, 2)),
-    xp.Histogram(epsilon="0.1", edges=[0, 0.5], missing=1),
-    xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    mech.Histogram(epsilon=1, edges=(0, 1, 2)),
+    mech.Histogram(epsilon="0.1", edges=[0, 0.5], missing=1),
+    mech.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.InterquartileRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
     xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1),
     xp.Iterative(
         steps=(GaussianNoise(10, "0.5"), LaplaceNoise(10), xp.Laplace(epsilon="0.1", sensitivity=1)), stops=(1, 3),
@@ -106,25 +107,25 @@ MECHANISMS: list[xp.Mechanism] = [
     xp.Iterative(steps=(GaussianNoise(10),) * 2, stops=(1, 2), delta=TINY, sensitivity=1, epsilons=(8, 9)),
     xp.Laplace(epsilon=1, sensitivity=1),
     xp.Laplace(epsilon=0.1, sensitivity="2.5", grid="0.5", missing=1, neighbours="add-remove"),
-    xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
-    xp.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1, standard_errors=True),
-    xp.LinearRegression(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
-    xp.LinearRegression(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
-    xp.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),
-    xp.LogisticDescent(
+    mech.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
+    mech.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1, standard_errors=True),
+    mech.RegressionOfRecords(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
+    mech.RegressionOfRecords(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
+    mech.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),
+    mech.LogisticDescent(
         epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
     ),
-    xp.Mean(epsilon=1, bounds=(0, 9)),
-    xp.Mean(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
-    xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.Median(quantile="0.4", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
-    xp.ObjectivePerturbation(epsilon=1, norm=1),
-    xp.ObjectivePerturbation(
+    mech.MeanOfRecords(epsilon=1, bounds=(0, 9)),
+    mech.MeanOfRecords(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
+    mech.MedianOfRecords(epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.MedianOfRecords(quantile="0.4", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    mech.ObjectivePerturbation(epsilon=1, norm=1),
+    mech.ObjectivePerturbation(
         epsilon=1, norm=2, classes=3, loss="huber", regularizer="0.1", intercept=False, features=(0, 2), missing=1,
         lean="0.05",
     ),
     MODEL,
-    xp.OutputPerturbation(
+    mech.OutputPerturbation(
         epsilon=1, norm=2, classes=3, loss="huber", regularizer="0.1", intercept=False, features=(0, 2), missing=1
     ),
     xp.PermuteAndFlip(epsilon=1, sensitivity=1),
@@ -134,77 +135,77 @@ MECHANISMS: list[xp.Mechanism] = [
         epsilon=1, sensitivity=1, levels=5, ratio=2, until=xp.RelativeError(within="0.1"), neighbours="add-remove",
         grid="0.25", missing=1,
     ),
-    xp.ProposeTestRelease(proposal=BIN, test_epsilon=1, delta=TINY),
-    xp.ProposeTestRelease(
+    mech.ProposeTestRelease(proposal=BIN, test_epsilon=1, delta=TINY),
+    mech.ProposeTestRelease(
         proposal=LogarithmOfRange(**vars(BIN), epsilon=Fraction(1, 2)), test_epsilon=1, delta=TINY, name="noisy"
     ),
-    xp.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), test_epsilon=1, delta=TINY),
-    xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.Quantile(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
-    xp.Quantile(quantile="0.9", epsilon=1, neighbours="add-remove", interval=True),
-    xp.Median(epsilon=1, neighbours="add-remove", interval=True),
-    xp.QuantileLadder(quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.QuantileLadder(
+    mech.ProposeTestRelease(proposal=WinningCell(cell=(0.5,), shift=Fraction(1, 2)), test_epsilon=1, delta=TINY),
+    mech.QuantileOfRecords(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.QuantileOfRecords(quantile="0.9", epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    mech.QuantileOfRecords(quantile="0.9", epsilon=1, neighbours="add-remove", interval=True),
+    mech.MedianOfRecords(epsilon=1, neighbours="add-remove", interval=True),
+    mech.QuantileLadder(quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.QuantileLadder(
         quantile="0.9", within=1, epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1,
         confidence="0.9", rungs=3, test_share="0.5",
     ),
-    xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.Quantiles(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
-    xp.RandomizedResponse(epsilon=1, choices=2),
-    xp.RandomizedResponse(epsilon=1, choices=3, neighbours="substitute"),
+    mech.QuantilesOfRecords(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.QuantilesOfRecords(quantiles=("0.1", "0.9"), epsilon=1, bounds=(0, 9), neighbours="add-remove", grid="0.01", missing=1),
+    mech.RandomizedResponse(epsilon=1, choices=2),
+    mech.RandomizedResponse(epsilon=1, choices=3, neighbours="substitute"),
     xp.SparseVector(threshold=500, at_most=20, epsilon="0.5", sensitivity=1),
     xp.SparseVector(
         threshold=np.array([1.5, 2.5]), at_most=2, epsilon="0.75", threshold_share="2/3", sensitivity=1, monotone=True,
         gap=True, noise="two-sided", grid="0.25", missing=1, neighbours="add-remove",
     ),
-    xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY),
-    xp.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY, grid=3, missing=1),
-    xp.StableInterquartileRange(epsilon=1, delta=TINY),
-    xp.StableInterquartileRange(low="0.2", high="0.8", epsilon=1, delta=TINY, grid=3, missing=1),
-    xp.StableMedian(epsilon=1, delta=TINY, proposed="0.1"),
-    xp.StableMedian(
+    mech.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY),
+    mech.StableInterquantileRange(low="0.1", high="0.9", epsilon=1, delta=TINY, grid=3, missing=1),
+    mech.StableInterquartileRange(epsilon=1, delta=TINY),
+    mech.StableInterquartileRange(low="0.2", high="0.8", epsilon=1, delta=TINY, grid=3, missing=1),
+    mech.StableMedian(epsilon=1, delta=TINY, proposed="0.1"),
+    mech.StableMedian(
         quantile="0.4", epsilon=1, test_share="0.25", delta=TINY, proposed="0.1", bounds=(0, 9), missing=1
     ),
-    xp.StableNoisyInterquartileRange(epsilon=3, delta=TINY),
-    xp.StableNoisyInterquartileRange(low="0.1", high="0.9", epsilon=3, delta=TINY, grid=3, missing=1),
-    xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1"),
-    xp.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share=0.4),
-    xp.StableRegression(cell="0.5", blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY),
-    xp.StableRegression(
+    mech.StableNoisyInterquartileRange(epsilon=3, delta=TINY),
+    mech.StableNoisyInterquartileRange(low="0.1", high="0.9", epsilon=3, delta=TINY, grid=3, missing=1),
+    mech.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1"),
+    mech.StableQuantile(quantile="0.9", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share=0.4),
+    mech.StableRegression(cell="0.5", blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY),
+    mech.StableRegression(
         cell=("0.5", 1), blocks=60, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, delta=TINY, grids=1,
         intercept=False, missing=1,
     ),
-    xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1"),
-    xp.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share="0.4"),
+    mech.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1"),
+    mech.StableTrimmedMean(trim="0.1", epsilon=1, delta=TINY, proposed="0.1", bounds=(0, 9), missing=1, test_share="0.4"),
     xp.TopK(k=2, epsilon=1, delta=TINY),
     xp.TopK(k=2, epsilon=1, delta=TINY, groups=3, candidates=5),
-    xp.Tested(mechanism=MODEL, test=ERROR),
-    xp.Tested(mechanism=MODEL, test=ERROR, held_out="0.3", name="held out"),
-    xp.TestedLogisticRegression(epsilon=1, test_share="0.1", threshold="0.5", norm=1),
-    xp.TestedLogisticRegression(
+    mech.Tested(mechanism=MODEL, test=ERROR),
+    mech.Tested(mechanism=MODEL, test=ERROR, held_out="0.3", name="held out"),
+    mech.TestedLogisticRegression(epsilon=1, test_share="0.1", threshold="0.5", norm=1),
+    mech.TestedLogisticRegression(
         epsilon=1, test_share="0.1", threshold="0.5", norm=1, held_out="0.4", classes=3, regularizer="0.1",
         intercept=False, features=(0, 2), missing=1,
     ),
-    xp.TestedRelease(test=Always(), release=min, release_epsilon=1, name="always"),
-    xp.TestedRelease(
+    mech.TestedRelease(test=Always(), release=min, release_epsilon=1, name="always"),
+    mech.TestedRelease(
         test=Always(), release=min, release_epsilon=1, release_delta=TINY, neighbours="add-remove", name="always"
     ),
-    xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
-    xp.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2), slope_share="0.25", missing=1),
-    xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9)),
-    xp.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9), range_share="0.25", missing=1),
-    xp.Tuning(candidates=(MODEL,), score=xp.CorrectPredictions()),
+    mech.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
+    mech.TheilSen(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2), slope_share="0.25", missing=1),
+    mech.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9)),
+    mech.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 9), range_share="0.25", missing=1),
+    xp.Tuning(candidates=(MODEL,), score=mech.CorrectPredictions()),
     xp.Tuning(
-        candidates=(MODEL,), score=xp.MeanAbsoluteError(bounds=(0, 9)), held_out="0.3", good_enough="0.5", factor="1.5",
+        candidates=(MODEL,), score=mech.MeanAbsoluteError(bounds=(0, 9)), held_out="0.3", good_enough="0.5", factor="1.5",
         runs=20,
     ),
-    xp.PrivateRange(epsilon=1, neighbours="substitute"),
-    xp.PrivateRange(epsilon=1, neighbours="add-remove", missing=1),
-    xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
-    xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
-    xp.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute", first=2),
-    xp.Variance(epsilon=1, bounds=(0, 9)),
-    xp.Variance(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
+    mech.PrivateRange(epsilon=1, neighbours="substitute"),
+    mech.PrivateRange(epsilon=1, neighbours="add-remove", missing=1),
+    mech.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute"),
+    mech.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="add-remove", penalty=3, scales=4, missing=1),
+    mech.TypicalRange(epsilon=1, bounds=(0, 9), neighbours="substitute", first=2),
+    mech.VarianceOfRecords(epsilon=1, bounds=(0, 9)),
+    mech.VarianceOfRecords(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
 ]  # fmt: skip
 
 OUTPUTS: dict[str, Any] = {
@@ -241,7 +242,7 @@ OUTPUTS: dict[str, Any] = {
     "a tuned output": Tuned(3, 45.5, 0.75, True),
     "a distribution function": StepFunction((30, 45), (0.5, 1.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),
-    "a linear model": xp.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
+    "a linear model": mech.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
     "a cost": xp.Cost("0.1", delta="1e-9"),
     "a guarantee": xp.Guarantee({"a": 1, (1, "b"): 2}, delta="1e-6", neighbours="substitute"),
     "a mask of a sparse vector": AboveMask(np.array([False, True]), 5),

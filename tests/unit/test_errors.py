@@ -20,34 +20,34 @@ def entry(state: str = "settled") -> Entry:
 
 EXAMPLES = [
     xp.InvalidValue("ε must be a number"),
-    xp.NeighbourMismatch("add-remove", "substitute", "ledger 'l'"),
-    xp.NeighbourMismatch("substitute", "add-remove", "ledger 'l'"),
-    xp.UnitMismatch("row", "patient (column pid)", "ledger 'l'"),
-    xp.UnitMismatch("household", "patient", "ledger 'l'"),
-    xp.UnitMismatch("row", "visit (one row each)", "ledger 'l'"),
-    xp.UnitMismatch("patient", "row", "ledger 'l'"),
-    xp.UnknownPart("b", xp.Guarantee({"a": 1})),
-    xp.UnknownEntry("no entry 7"),
+    xp.errors.NeighbourMismatch("add-remove", "substitute", "ledger 'l'"),
+    xp.errors.NeighbourMismatch("substitute", "add-remove", "ledger 'l'"),
+    xp.errors.UnitMismatch("row", "patient (column pid)", "ledger 'l'"),
+    xp.errors.UnitMismatch("household", "patient", "ledger 'l'"),
+    xp.errors.UnitMismatch("row", "visit (one row each)", "ledger 'l'"),
+    xp.errors.UnitMismatch("patient", "row", "ledger 'l'"),
+    xp.errors.UnknownPart("b", xp.Guarantee({"a": 1})),
+    xp.errors.UnknownEntry("no entry 7"),
     xp.BudgetExceeded(xp.Cost(2, delta=0.1), xp.Cost(1), "ledger"),
     xp.BudgetExceeded(xp.Cost(2, delta=0.1), xp.Cost(1), "ledger/alice", xp.Cost(0.5)),
-    xp.AlreadyReserved(entry()),
-    xp.AlreadyReserved(entry("reserved")),
-    xp.KeyConflict("k", "label", entry()),
-    xp.KeyConflict("k", "account"),
-    xp.ReservationClosed(entry(), "void"),
-    xp.ReservationClosed(entry("reserved"), "void"),
-    xp.InteractionClosed("closed"),
-    xp.EngineFailed("IOException"),
-    xp.UnderWay("visits per day"),
-    xp.NoLedgers("no ledgers"),
-    xp.RequestRejected("rejected"),
-    xp.SnapshotLost("lost"),
-    xp.BalanceChanged("changed"),
-    xp.NotStorable("not storable"),
-    xp.NotCopyable("not copyable"),
-    xp.AlreadyExists("ledger", "study"),
-    xp.AlreadyExists("account", "study/alice"),
-    xp.MissingDependency("estimators", "scikit-learn", "learn"),
+    xp.errors.AlreadyReserved(entry()),
+    xp.errors.AlreadyReserved(entry("reserved")),
+    xp.errors.KeyConflict("k", "label", entry()),
+    xp.errors.KeyConflict("k", "account"),
+    xp.errors.ReservationClosed(entry(), "void"),
+    xp.errors.ReservationClosed(entry("reserved"), "void"),
+    xp.errors.InteractionClosed("closed"),
+    xp.errors.EngineFailed("IOException"),
+    xp.errors.UnderWay("visits per day"),
+    xp.errors.NoLedgers("no ledgers"),
+    xp.errors.RequestRejected("rejected"),
+    xp.errors.SnapshotLost("lost"),
+    xp.errors.BalanceChanged("changed"),
+    xp.errors.NotStorable("not storable"),
+    xp.errors.NotCopyable("not copyable"),
+    xp.errors.AlreadyExists("ledger", "study"),
+    xp.errors.AlreadyExists("account", "study/alice"),
+    xp.errors.MissingDependency("estimators", "scikit-learn", "learn"),
 ]
 
 
@@ -108,7 +108,7 @@ def test_a_mismatch_names_the_conversion() -> None:
 
 
 def test_what_is_missing_is_an_import_error_with_a_remedy() -> None:
-    error = xp.MissingDependency("estimators", "scikit-learn", "learn")
+    error = xp.errors.MissingDependency("estimators", "scikit-learn", "learn")
     assert isinstance(error, ImportError)
     assert str(error) == "estimators need scikit-learn: pip install 'expost[learn]'"
 
@@ -133,9 +133,9 @@ def test_optional_packages_are_named_when_they_are_needed(absent: str, use: str,
 
 def test_what_exists_already_names_the_way_to_it() -> None:
     said = "Ledger.load() finds it; another has a limit of its own, which adds to this one's for the same people"
-    assert str(xp.AlreadyExists("ledger", "study")) == f"ledger 'study' exists already: {said}"
+    assert str(xp.errors.AlreadyExists("ledger", "study")) == f"ledger 'study' exists already: {said}"
     assert (
-        str(xp.AlreadyExists("account", "study/alice"))
+        str(xp.errors.AlreadyExists("account", "study/alice"))
         == "account 'study/alice' exists already: account('alice') finds it"
     )
 
@@ -145,4 +145,4 @@ def test_a_key_that_is_taken_says_by_what_it_differs() -> None:
         ("output", "key 'k' was used before, for a request with another output: repeat that request as it was"),
         ("account", "key 'k' is taken by another account: take a new key"),
     ):
-        assert str(xp.KeyConflict("k", differs)).startswith(said)
+        assert str(xp.errors.KeyConflict("k", differs)).startswith(said)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost import mechanisms as mech
 from expost.accounting.losses import GaussianNoise
 from expost.estimate import Drawn, Estimate
 from expost.estimates import EstimateArray, Estimates, frames_together
@@ -44,22 +45,37 @@ KEYED: list[tuple[Any, Any, tuple[str, ...], bool]] = [
     (xp.Laplace(epsilon=1, sensitivity=1), 5, (), True),
     (xp.Laplace(epsilon=1, sensitivity=1), np.array([7, 0, 0]), ("place",), True),
     (xp.Gaussian(epsilon=1, delta=1e-6, sensitivity=1), np.zeros((2, 3)), ("place 0", "place 1"), True),
-    (xp.Mean(epsilon=1, bounds=(0, 100)), VALUES, (), True),
-    (xp.Mean(epsilon=4), VALUES, (), True),
-    (xp.Variance(epsilon=1, bounds=(0, 100)), VALUES, (), True),
-    (xp.TrimmedMean(trim=0.1, epsilon=1, bounds=(0, 100)), VALUES, (), True),
-    (xp.Covariance(epsilon=1, bounds=[(0, 100), (0, 200)]), PAIRS, (), True),
-    (xp.Correlation(epsilon=1, bounds=[(0, 100), (0, 200)]), PAIRS, (), False),
-    (xp.Correlation(epsilon=4), PAIRS, (), False),
-    (xp.Histogram(epsilon=1, edges=(0, 40, 100)), VALUES, ("from", "to"), True),
-    (xp.Coin(epsilon=1, sensitivity=1, heads=1), 5, (), True),
-    (xp.RandomizedResponse(epsilon=1, choices=3), np.array([0, 1, 2]), ("place",), False),
+    (mech.MeanOfRecords(epsilon=1, bounds=(0, 100)), VALUES, (), True),
+    (mech.MeanOfRecords(epsilon=4), VALUES, (), True),
+    (mech.VarianceOfRecords(epsilon=1, bounds=(0, 100)), VALUES, (), True),
+    (mech.TrimmedMean(trim=0.1, epsilon=1, bounds=(0, 100)), VALUES, (), True),
+    (mech.CovarianceOfRecords(epsilon=1, bounds=[(0, 100), (0, 200)]), PAIRS, (), True),
+    (mech.CorrelationOfRecords(epsilon=1, bounds=[(0, 100), (0, 200)]), PAIRS, (), False),
+    (mech.CorrelationOfRecords(epsilon=4), PAIRS, (), False),
+    (mech.Histogram(epsilon=1, edges=(0, 40, 100)), VALUES, ("from", "to"), True),
+    (mech.Coin(epsilon=1, sensitivity=1, heads=1), 5, (), True),
+    (mech.RandomizedResponse(epsilon=1, choices=3), np.array([0, 1, 2]), ("place",), False),
     (xp.PermuteAndFlip(epsilon=1, sensitivity=1), np.array([1, 9]), (), False),
-    (xp.Median(epsilon=1, bounds=(0, 100), neighbours="substitute"), VALUES, (), False),
-    (xp.Quantiles(quantiles=(0.25, 0.75), epsilon=1, neighbours="substitute"), VALUES, ("quantile",), False),
-    (xp.InterquartileRange(epsilon=1, bounds=(0, 99), neighbours="substitute"), VALUES, (), False),
-    (xp.DistributionFunction(points=4, epsilon=1, bounds=(0, 99), neighbours="substitute"), VALUES, ("share",), False),
-    (xp.QuantileLadder(quantile="0.5", within=5, epsilon=9, bounds=(0, 99), neighbours="substitute"), VALUES, (), True),
+    (mech.MedianOfRecords(epsilon=1, bounds=(0, 100), neighbours="substitute"), VALUES, (), False),
+    (
+        mech.QuantilesOfRecords(quantiles=(0.25, 0.75), epsilon=1, neighbours="substitute"),
+        VALUES,
+        ("quantile",),
+        False,
+    ),
+    (mech.InterquartileRange(epsilon=1, bounds=(0, 99), neighbours="substitute"), VALUES, (), False),
+    (
+        mech.DistributionFunction(points=4, epsilon=1, bounds=(0, 99), neighbours="substitute"),
+        VALUES,
+        ("share",),
+        False,
+    ),
+    (
+        mech.QuantileLadder(quantile="0.5", within=5, epsilon=9, bounds=(0, 99), neighbours="substitute"),
+        VALUES,
+        (),
+        True,
+    ),
     (xp.NoiseReduction(epsilon=1, sensitivity=1, until=xp.RelativeError(within="0.1")), 1000, (), True),
     (
         xp.NoiseReduction(epsilon=1, sensitivity=1, until=xp.RelativeError(within="0.1")),
@@ -67,26 +83,37 @@ KEYED: list[tuple[Any, Any, tuple[str, ...], bool]] = [
         ("place",),
         True,
     ),
-    (xp.StableMedian(epsilon=5, delta=1e-6, proposed=1), VALUES, (), True),
-    (xp.StableTrimmedMean(trim=0.1, epsilon=5, delta=1e-6, proposed=1), VALUES, (), True),
-    (xp.StableInterquartileRange(epsilon=5, delta=1e-6), VALUES, (), False),
-    (xp.LinearRegression(epsilon=1, bounds=[(0, 100)], target_bounds=(0, 200)), PAIRS, ("feature",), False),
-    (xp.OutputPerturbation(epsilon=1, norm=100), ROWS, ("feature",), False),
+    (mech.StableMedian(epsilon=5, delta=1e-6, proposed=1), VALUES, (), True),
+    (mech.StableTrimmedMean(trim=0.1, epsilon=5, delta=1e-6, proposed=1), VALUES, (), True),
+    (mech.StableInterquartileRange(epsilon=5, delta=1e-6), VALUES, (), False),
     (
-        xp.Tuning(candidates=[xp.OutputPerturbation(epsilon=1, norm=100)], score=xp.CorrectPredictions(), held_out=0.3),
+        mech.RegressionOfRecords(epsilon=1, bounds=[(0, 100)], target_bounds=(0, 200)),
+        PAIRS,
+        ("feature",),
+        False,
+    ),
+    (mech.OutputPerturbation(epsilon=1, norm=100), ROWS, ("feature",), False),
+    (
+        xp.Tuning(
+            candidates=[mech.OutputPerturbation(epsilon=1, norm=100)],
+            score=mech.CorrectPredictions(),
+            held_out=0.3,
+        ),
         ROWS,
         ("feature",),
         False,
     ),
     (
-        xp.ByGroup(mechanism=xp.Mean(epsilon=1, bounds=(0, 100)), groups=("a", "b"), split="record"),
+        mech.ByGroup(mechanism=mech.MeanOfRecords(epsilon=1, bounds=(0, 100)), groups=("a", "b"), split="record"),
         {"a": VALUES, "b": VALUES},
         ("group",),
         True,
     ),
     (
-        xp.ByGroup(
-            mechanism=xp.Quantiles(quantiles=(0.25, 0.75), epsilon=1, bounds=(0, 99), neighbours="add-remove"),
+        mech.ByGroup(
+            mechanism=mech.QuantilesOfRecords(
+                quantiles=(0.25, 0.75), epsilon=1, bounds=(0, 99), neighbours="add-remove"
+            ),
             groups=(1, 2),
             split="value",
         ),
@@ -118,7 +145,7 @@ def test_all_numbers_have_one_schema(mechanism: Any, data: Any, keys: tuple[str,
 
 def test_a_mean_is_one_row_and_its_bounds_are_how_it_was_made() -> None:
     """It was five rows, of which four were the bounds, the noise and the level."""
-    release = run(xp.Mean(epsilon=1, bounds=(0, 100)), VALUES)
+    release = run(mech.MeanOfRecords(epsilon=1, bounds=(0, 100)), VALUES)
     assert release.frame.rows == (("mean", release.output.value, *release.interval(), release.output.noise),)
     value = release.value
     assert issubclass(type(value), float)
@@ -128,8 +155,8 @@ def test_a_mean_is_one_row_and_its_bounds_are_how_it_was_made() -> None:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [xp.Mean(epsilon=1, bounds=(0, 100)), xp.Mean(epsilon=1, bounds=(0, 100), scales=0),
-     xp.TrimmedMean(trim=0.25, epsilon=8, bounds=(0, 100))],
+    [mech.MeanOfRecords(epsilon=1, bounds=(0, 100)), mech.MeanOfRecords(epsilon=1, bounds=(0, 100), scales=0),
+     mech.TrimmedMean(trim=0.25, epsilon=8, bounds=(0, 100))],
 )  # fmt: skip
 def test_means_know_their_errors_at_every_confidence(mechanism: Any) -> None:
     books, missed, runs = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(4)), np.zeros(3), 150
@@ -144,7 +171,7 @@ def test_means_know_their_errors_at_every_confidence(mechanism: Any) -> None:
 
 
 def test_other_moments_know_theirs_at_95_per_cent_only() -> None:
-    release = run(xp.Variance(epsilon=1, bounds=(0, 100)), VALUES)
+    release = run(mech.VarianceOfRecords(epsilon=1, bounds=(0, 100)), VALUES)
     assert release.interval("0.9") == release.interval()
     assert release.interval("0.99") == (-inf, inf)
 
@@ -161,7 +188,7 @@ def test_an_array_has_a_row_for_each_number() -> None:
 
 
 def test_models_have_a_row_for_each_coefficient() -> None:
-    fit = run(xp.LinearRegression(epsilon=1, bounds=[(0, 100)], target_bounds=(0, 200)), PAIRS)
+    fit = run(mech.RegressionOfRecords(epsilon=1, bounds=[(0, 100)], target_bounds=(0, 200)), PAIRS)
     assert fit.value == fit.output
     assert fit.frame.to_dict()["what"] == ["intercept", "coefficient"]
     assert fit.frame.to_dict()["feature"] == [None, 0]
@@ -170,9 +197,9 @@ def test_models_have_a_row_for_each_coefficient() -> None:
     assert [row[:3] for row in errors.rows[3:]] == [
         ("standard error", None, 0.1), ("standard error", 0, 0.2), ("standard error", 1, 0.3),
     ]  # fmt: skip
-    two = xp.LinearModel(((1.0, 2.0),), 1.0, False, features=(4, 7)).frame
+    two = mech.LinearModel(((1.0, 2.0),), 1.0, False, features=(4, 7)).frame
     assert [row[:3] for row in two.rows] == [("coefficient", 4, 1.0), ("coefficient", 7, 2.0)]
-    three = xp.LinearModel(((1.0, 2.0),) * 3, 1.0, True).frame
+    three = mech.LinearModel(((1.0, 2.0),) * 3, 1.0, True).frame
     assert three.names[:3] == ("what", "class", "feature")
     assert len(three) == 6
 
@@ -185,7 +212,7 @@ def test_keys_and_masks_have_frames_of_their_own() -> None:
     assert run(top, {}).frame.rows == ()
     above = xp.SparseVector(threshold=50, at_most=1, epsilon=1, sensitivity=1)
     assert run(above, np.array([1, 100])).frame["above"] == ["below", "above"]
-    each = xp.ByGroup(mechanism=above, groups=("a", "b"), split="record")
+    each = mech.ByGroup(mechanism=above, groups=("a", "b"), split="record")
     found = run(each, {"a": np.array([1, 100]), "b": np.array([1])}).frame
     assert found.rows == (("a", 0, "below"), ("a", 1, "above"), ("b", 0, "below"))
     with xp.Ledger(epsilon=1).open(above) as ask:
@@ -195,11 +222,11 @@ def test_keys_and_masks_have_frames_of_their_own() -> None:
 
 
 def test_what_was_withheld_is_an_empty_cell() -> None:
-    median = xp.Median(epsilon=1, neighbours="add-remove")
+    median = mech.MedianOfRecords(epsilon=1, neighbours="add-remove")
     few = run(median, VALUES[:3])
     assert few.value is WITHHELD
     assert few.frame.rows == (("median", None, None, None, None),)
-    both = run(xp.ByGroup(mechanism=median, groups=("a", "b"), split="value"), {"a": VALUES, "b": VALUES[:3]})
+    both = run(mech.ByGroup(mechanism=median, groups=("a", "b"), split="value"), {"a": VALUES, "b": VALUES[:3]})
     assert both.value["b"] is WITHHELD
     assert both.frame["value"] == [both.value["a"], None]
     assert len(both.frame.to_pandas()) == 2
@@ -223,16 +250,16 @@ def test_transcripts_are_rows_by_level_and_step() -> None:
 
 def test_what_was_chosen_by_looking_has_no_error() -> None:
     mechanism = xp.Laplace(epsilon=1, sensitivity=1, neighbours="substitute")
-    tested = run(xp.Tested(mechanism=mechanism, test=Passing()), (5, 5))
+    tested = run(mech.Tested(mechanism=mechanism, test=Passing()), (5, 5))
     assert (tested.value, tested.error) == (tested.output, None)
     assert "test" in tested.value.why
-    arrays = run(xp.Tested(mechanism=mechanism, test=Passing()), (np.array([5, 6]), 5)).value
+    arrays = run(mech.Tested(mechanism=mechanism, test=Passing()), (np.array([5, 6]), 5)).value
     assert (arrays.error, arrays[0].error) == (None, None)
     with pytest.raises(xp.InvalidValue, match="test"):
         arrays.interval()
 
 
-class Passing(xp.ModelTest):
+class Passing(mech.ModelTest):
     """Always passes, and says so."""
 
     epsilon = 1
@@ -242,11 +269,11 @@ class Passing(xp.ModelTest):
 
 
 def test_ranks_are_told_where_the_error_is_not_known() -> None:
-    release = run(xp.Median(epsilon=1, bounds=(0, 100), neighbours="substitute"), VALUES.astype(int))
+    release = run(mech.MedianOfRecords(epsilon=1, bounds=(0, 100), neighbours="substitute"), VALUES.astype(int))
     value = release.value
     assert issubclass(type(value), int)
     assert value.why == "it is known in ranks only, off by at most 15 at 95 %"
-    mechanism = xp.Quantiles(quantiles=(0.25, 0.75), epsilon=1, bounds=(0, 100), neighbours="substitute")
+    mechanism = mech.QuantilesOfRecords(quantiles=(0.25, 0.75), epsilon=1, bounds=(0, 100), neighbours="substitute")
     several = run(mechanism, VALUES)
     assert list(several.value) == [0.25, 0.75]
     assert tuple(several.value.values()) == several.output
@@ -256,7 +283,7 @@ def test_ranks_are_told_where_the_error_is_not_known() -> None:
 def test_a_ladder_knows_its_distance_if_it_passed() -> None:
     def climb(**changes: Any) -> Any:
         settings = {"quantile": "0.5", "within": 5, "epsilon": 9, "bounds": (0, 99), "neighbours": "substitute"}
-        return run(xp.QuantileLadder(**{**settings, **changes}), VALUES).value
+        return run(mech.QuantileLadder(**{**settings, **changes}), VALUES).value
 
     assert climb().error == 5
     assert climb().how.passed
@@ -264,7 +291,9 @@ def test_a_ladder_knows_its_distance_if_it_passed() -> None:
     assert climb(within="0.001", epsilon="0.001").why == "no test was passed"
 
 
-@pytest.mark.parametrize("mechanism", [xp.Laplace(epsilon=1, sensitivity=1), xp.Histogram(epsilon=1, edges=(0, 1, 2))])
+@pytest.mark.parametrize(
+    "mechanism", [xp.Laplace(epsilon=1, sensitivity=1), mech.Histogram(epsilon=1, edges=(0, 1, 2))]
+)
 def test_coverage_of_arrays(mechanism: Any) -> None:
     """At 90 %, each by itself and all together: no more are missed than a binomial law explains."""
     books, missed, runs = xp.Ledger(epsilon=10**6, noise=xp.SeededNoise(9)), np.zeros(2), 600
@@ -356,7 +385,7 @@ def test_intervals_of_arrays() -> None:
 
 
 def test_copies_of_arrays_have_the_same_noise() -> None:
-    for value in (laplace(np.array([7, 0])), run(xp.Histogram(epsilon=1, edges=(0, 40, 100)), VALUES).value):
+    for value in (laplace(np.array([7, 0])), run(mech.Histogram(epsilon=1, edges=(0, 40, 100)), VALUES).value):
         assert copy.copy(value) is copy.deepcopy(value) is value
         again = pickle.loads(pickle.dumps(value))
         assert again.frame == value.frame
@@ -400,7 +429,7 @@ def test_estimates_are_a_mapping(wards: Estimates) -> None:
 
 
 def test_estimates_are_pickled() -> None:
-    means = xp.ByGroup(mechanism=xp.Mean(epsilon=1, bounds=(0, 100)), groups=("a", "b"), split="record")
+    means = mech.ByGroup(mechanism=mech.MeanOfRecords(epsilon=1, bounds=(0, 100)), groups=("a", "b"), split="record")
     value = run(means, {"a": VALUES, "b": VALUES}).value
     again = pickle.loads(pickle.dumps(value))
     assert again.frame == value.frame
@@ -412,7 +441,7 @@ def test_estimates_are_pickled() -> None:
 
 
 def test_the_noise_of_groups_is_not_the_same() -> None:
-    means = xp.ByGroup(mechanism=xp.Laplace(epsilon=1, sensitivity=1), groups=("a", "b"), split="record")
+    means = mech.ByGroup(mechanism=xp.Laplace(epsilon=1, sensitivity=1), groups=("a", "b"), split="record")
     value = run(means, {"a": 5, "b": 7}).value
     assert 3 < (value["a"] - value["b"]).error < 6
     assert (value["a"] - value["a"]).error == 0
@@ -473,9 +502,12 @@ def test_cells(value: Any, error: Any, text: str) -> None:
 
 
 PLOTS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: run(xp.Histogram(epsilon=1, edges=(0, 40, 100)), VALUES), "bars"),
+    (lambda: run(mech.Histogram(epsilon=1, edges=(0, 40, 100)), VALUES), "bars"),
     (lambda: run(xp.Laplace(epsilon=1, sensitivity=1.5), np.zeros(3)), "dots"),
-    (lambda: run(xp.Median(epsilon=1, bounds=(0, 99), neighbours="substitute"), VALUES.astype(int)), "dots"),
+    (
+        lambda: run(mech.MedianOfRecords(epsilon=1, bounds=(0, 99), neighbours="substitute"), VALUES.astype(int)),
+        "dots",
+    ),
 ]
 
 
@@ -505,7 +537,7 @@ def test_intervals_without_ends_and_thousands_of_rows_are_plotted() -> None:
 
 def test_releases_are_equal_by_what_was_published() -> None:
     books = xp.Ledger(epsilon=10)
-    means = xp.ByGroup(mechanism=xp.Laplace(epsilon=1, sensitivity=1), groups=("a", "b"), split="record")
+    means = mech.ByGroup(mechanism=xp.Laplace(epsilon=1, sensitivity=1), groups=("a", "b"), split="record")
     first = books.run(means, on={"a": 5, "b": 7}, key="k")
     again = books.run(means, on={"a": 5, "b": 7}, key="k")
     assert again.replayed

@@ -183,7 +183,7 @@ def test_equal_values_have_one_fingerprint(alike: tuple[Any, ...]) -> None:
 def test_fields_of_our_own_at_their_defaults_are_left_out() -> None:
     for mechanism, given in (
         (xp.Laplace(epsilon=1, sensitivity=2), {"epsilon", "sensitivity"}),
-        (xp.Coin(epsilon=1, sensitivity=1, heads="1/3"), {"epsilon", "sensitivity", "heads"}),
+        (xp.mechanisms.Coin(epsilon=1, sensitivity=1, heads="1/3"), {"epsilon", "sensitivity", "heads"}),
     ):
         content = identify(mechanism).content["$record"]
         assert content[0] == f"expost:{type(mechanism).__name__}"
@@ -374,7 +374,7 @@ def test_texts() -> None:
     assert text_of(Holder) == f"{__name__}:Holder"
     assert text_of(Stateless()) == f"<{__name__}:Stateless>"
     assert repr(Stateless()) == text_of(Stateless())
-    coin = xp.Coin(epsilon=1, sensitivity=1)
+    coin = xp.mechanisms.Coin(epsilon=1, sensitivity=1)
     assert text_of(coin) == repr(coin) == "Coin(epsilon=1, sensitivity=1, heads=Fraction(1, 2), neighbours=None)"
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost import Cost, Guarantee, InvalidValue, NeighbourMismatch, UnknownPart, bracket
+from expost import Cost, Guarantee, InvalidValue, bracket
+from expost.errors import NeighbourMismatch, UnknownPart
 from expost.guarantee import Part, costliest
 
 labels: st.SearchStrategy[Part] = st.recursive(

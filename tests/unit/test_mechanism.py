@@ -39,7 +39,7 @@ def test_it_closes_itself_when_finished_and_never_answers_again() -> None:
         assert not ask.closed
         ask(lambda: True)
     assert ask.closed
-    with pytest.raises(xp.InteractionClosed, match="answers no more"):
+    with pytest.raises(xp.errors.InteractionClosed, match="answers no more"):
         ask(True)
     assert ask.release.refunded == Cost(0)
     ask.close()
@@ -80,13 +80,13 @@ def test_an_exception_in_a_private_value_forfeits() -> None:
     assert "worst case (ε 2.07944154168) was charged" in caught.value.__notes__[0]
     assert next(ledger.entries()).state == "forfeited"
     assert ask.closed
-    with pytest.raises(xp.InteractionClosed, match="forfeited"):
+    with pytest.raises(xp.errors.InteractionClosed, match="forfeited"):
         _ = ask.release
 
 
 def test_a_question_may_not_ask_the_interaction_that_answers_it() -> None:
     ledger = xp.Ledger(epsilon=5)
-    with pytest.raises(xp.InteractionClosed, match="is answering it"), asking(ledger) as ask:
+    with pytest.raises(xp.errors.InteractionClosed, match="is answering it"), asking(ledger) as ask:
         ask(lambda: ask(True))
     assert next(ledger.entries()).state == "forfeited"
 
@@ -94,7 +94,7 @@ def test_a_question_may_not_ask_the_interaction_that_answers_it() -> None:
 def test_a_question_may_not_close_the_interaction_that_answers_it() -> None:
     ledger = xp.Ledger(epsilon=5)
     ask = asking(ledger)
-    with pytest.raises(xp.InteractionClosed, match="may not close"):
+    with pytest.raises(xp.errors.InteractionClosed, match="may not close"):
         ask(lambda: (ask.close(), True)[1])
     assert next(ledger.entries()).state == "forfeited"
 
@@ -110,7 +110,7 @@ def test_copies_do_not_outlive_the_original() -> None:
 def test_an_interaction_is_paid_for_once() -> None:
     ledger = xp.Ledger(epsilon=5)
     ask = asking(ledger)
-    with pytest.raises(xp.InteractionClosed, match="paid for already"):
+    with pytest.raises(xp.errors.InteractionClosed, match="paid for already"):
         ask.paid_by(ledger.reserve(xp.Guarantee.uniform(0)))
 
 
@@ -125,10 +125,10 @@ def test_an_interaction_can_only_be_forfeited_from_elsewhere() -> None:
             attempt()
     elsewhere.forfeit()
     ask(True)
-    with pytest.raises(xp.ReservationClosed, match="it is forfeited already"):
+    with pytest.raises(xp.errors.ReservationClosed, match="it is forfeited already"):
         ask.close()
     assert ledger.spent == Responses(Fraction(2), 3).guarantee.worst_case
-    with pytest.raises(xp.InteractionClosed, match="forfeited"):
+    with pytest.raises(xp.errors.InteractionClosed, match="forfeited"):
         _ = ask.release
 
 
@@ -141,7 +141,7 @@ def test_an_interrupt_between_drawing_and_publishing_publishes_nothing_but_was_b
             raise KeyboardInterrupt
 
     class Interruptible(Responses):
-        def start(self, data: object, noise: xp.NoiseSource) -> Interrupted:
+        def start(self, data: object, noise: xp.noise.NoiseSource) -> Interrupted:
             return Interrupted(self, noise)
 
     ledger = xp.Ledger(epsilon=5)
@@ -153,7 +153,7 @@ def test_an_interrupt_between_drawing_and_publishing_publishes_nothing_but_was_b
 
 def test_a_release_before_the_end() -> None:
     ask = asking(xp.Ledger(epsilon=5))
-    with pytest.raises(xp.InteractionClosed, match="close it first"):
+    with pytest.raises(xp.errors.InteractionClosed, match="close it first"):
         _ = ask.release
     assert repr(ask) == "<open interaction with Responses(ratio=Fraction(2, 1), at_most=3): 0 answers>"
 
@@ -169,14 +169,14 @@ def test_the_wrong_way_to_run() -> None:
     with pytest.raises(xp.InvalidValue, match=r"use ledger\.open"):
         ledger.run(Responses(Fraction(2), 1))
     with pytest.raises(xp.InvalidValue, match=r"use ledger\.run"):
-        ledger.open(xp.Coin(epsilon=1, sensitivity=1))
+        ledger.open(xp.mechanisms.Coin(epsilon=1, sensitivity=1))
     assert list(ledger.entries()) == []
 
 
 def test_withheld() -> None:
     assert not WITHHELD
     assert repr(WITHHELD) == str(WITHHELD) == "WITHHELD"
-    release = xp.Ledger(epsilon=1).run(xp.Coin(epsilon=1, sensitivity=1, heads=0), on=5)
+    release = xp.Ledger(epsilon=1).run(xp.mechanisms.Coin(epsilon=1, sensitivity=1, heads=0), on=5)
     assert release.withheld
     assert str(release) == "Coin: withheld · reserved ε 1, charged 0, refunded 1"
 
@@ -204,7 +204,7 @@ class Listed(xp.Mechanism):
     def part_of(self, output: Any) -> Part:
         return max((len(answer["ids"]) for answer in output), default=0)
 
-    def start(self, data: Any, noise: xp.NoiseSource) -> Listing:
+    def start(self, data: Any, noise: xp.noise.NoiseSource) -> Listing:
         return Listing(self)
 
 
@@ -245,7 +245,7 @@ def twice(value: Any) -> tuple[xp.Release[Any], xp.Release[Any]]:
         np.array([1.0, np.nan]),
         (np.arange(3), {"a": np.zeros(2)}, [None, float("nan")]),
         np.float64("nan"),
-        xp.LinearModel(((1.0, 2.0),), 1.0, True, 0.0),
+        xp.mechanisms.LinearModel(((1.0, 2.0),), 1.0, True, 0.0),
         WITHHELD,
     ],
     ids=lambda value: type(value).__name__,

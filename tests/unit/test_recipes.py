@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost import Cost, release_large
+from expost import Cost
 from expost.mechanisms.stability.quantile_range import Bin
-from expost.recipes import location_and_spread, refine_until, top_until, try_until_one_passes
+from expost.recipes import location_and_spread, refine_until, release_large, top_until, try_until_one_passes
 
 
 def test_large_entries_get_everything_that_remains() -> None:
@@ -129,7 +129,7 @@ def test_the_median_gets_all_that_remains() -> None:
 
 def test_with_the_paper_s_analysis_more_remains_when_the_range_was_withheld() -> None:
     """3ε₁ is reserved; a value costs all of it, ⊥ only 2ε₁, and the median gets ε₁ more."""
-    spread = xp.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
+    spread = xp.mechanisms.StableNoisyInterquartileRange(epsilon=3, delta="5e-6")
     answered = location_and_spread(seeded(), DATA, epsilon="rest", delta="rest", fallback=5, spread=spread)
     assert not answered.releases[0].withheld
     assert answered.releases[1].reserved.epsilon == 1
@@ -149,7 +149,7 @@ def test_a_range_of_zero_falls_back() -> None:
 def test_what_does_not_fit_is_refused_before_anything_is_run() -> None:
     ledger = seeded(epsilon=1)
     for epsilon, error in ((2, xp.BudgetExceeded), (1, xp.InvalidValue)):
-        spread = xp.StableInterquartileRange(epsilon=epsilon, delta=1e-6)
+        spread = xp.mechanisms.StableInterquartileRange(epsilon=epsilon, delta=1e-6)
         with pytest.raises(error):
             location_and_spread(ledger, DATA, epsilon="rest", delta="rest", fallback=5, spread=spread)
     with pytest.raises(xp.InvalidValue, match="public guess"):
@@ -176,7 +176,7 @@ def records(size: int = 3000) -> Any:
 
 
 def candidate(features: tuple[int, ...]) -> xp.Mechanism:
-    return xp.TestedLogisticRegression(epsilon=2, test_share=0.1, threshold=0.93, norm=2, features=features)
+    return xp.mechanisms.TestedLogisticRegression(epsilon=2, test_share=0.1, threshold=0.93, norm=2, features=features)
 
 
 def test_feature_sets_in_turn() -> None:
@@ -190,7 +190,7 @@ def test_feature_sets_in_turn() -> None:
 
     found = try_until_one_passes(ledger, candidates(), records(), label="features")
     assert tried == [(0,), (1,), (0, 1), (2, 3)]
-    assert isinstance(found.value, xp.LinearModel)
+    assert isinstance(found.value, xp.mechanisms.LinearModel)
     assert found.value.features == (2, 3)
     assert found.charged == ledger.spent == xp.Cost("2.6")
     assert str(found) == "4 tried, one passed · charged ε 2.6"

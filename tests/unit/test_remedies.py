@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost import mechanisms as mech
 from expost.accounting import optimal_composition
 from expost.errors import AlreadyExists, KeyConflict, LedgerClosed, NeighbourMismatch
 
@@ -26,8 +27,8 @@ def visits(neighbours: str = "add-remove", **unit: int) -> xp.PrivateTable:
 
 def used_key() -> None:
     ledger = xp.Ledger(epsilon=1)
-    ledger.run(xp.Coin(epsilon=0.25, sensitivity=1), on=1, key="k")
-    ledger.run(xp.Coin(epsilon=0.5, sensitivity=1), on=1, key="k")
+    ledger.run(mech.Coin(epsilon=0.25, sensitivity=1), on=1, key="k")
+    ledger.run(mech.Coin(epsilon=0.5, sensitivity=1), on=1, key="k")
 
 
 def closed() -> None:
@@ -60,7 +61,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "several rows of a person": (lambda: visits("substitute", rows=3).column("age"), "use the table's own median"),
     "masked values": (
         lambda: xp.Ledger(epsilon=1).run(
-            xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"), on=np.ma.masked_equal([1, 2], 2)
+            mech.MedianOfRecords(epsilon=1, bounds=(0, 9), neighbours="substitute"), on=np.ma.masked_equal([1, 2], 2)
         ),
         "make what is masked NaN, which follows missing=",
     ),

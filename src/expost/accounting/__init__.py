@@ -15,6 +15,7 @@ from expost.accounting.filters import Filter as Filter
 from expost.accounting.filters import Odometer as Odometer
 from expost.accounting.filters import OdpFilter as OdpFilter
 from expost.accounting.filters import decide as decide
+from expost.bracket import Bracket as Bracket
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import RenyiAccounting as RenyiAccounting
@@ -55,7 +56,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["CONT", "HALT", "Decision", "Filter", "Odometer", "OdpFilter", "decide", *_HOME]
+__all__ = ["CONT", "HALT", "Bracket", "Decision", "Filter", "Odometer", "OdpFilter", "decide", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

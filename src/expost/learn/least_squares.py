@@ -9,7 +9,7 @@ import numpy as np
 
 from expost.learn.estimator import LinearPredictor
 from expost.ledger import Ledger
-from expost.mechanisms import LinearRegression
+from expost.mechanisms import RegressionOfRecords
 from expost.mechanisms.linear.box import LinearFit
 
 
@@ -39,10 +39,10 @@ class PrivateLinearRegression(LinearPredictor):
     target_bounds: Any
     ledger: Ledger | None = None
 
-    def _made_for(self, size: int, features: int, known: Any) -> LinearRegression:
+    def _made_for(self, size: int, features: int, known: Any) -> RegressionOfRecords:
         one_for_all = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 and np.ndim(self.bounds[0]) == 0
         bounds = [self.bounds] * features if one_for_all else self.bounds
-        return LinearRegression(**self._settings(bounds=bounds))
+        return RegressionOfRecords(**self._settings(bounds=bounds))
 
     def _keep(self, value: LinearFit, known: Any) -> None:
         self.coef_, self.intercept_ = np.array(value.coefficients), value.intercept

@@ -1,6 +1,7 @@
 """The mechanisms: one file or folder per family."""
 
 from expost.comparison import Comparison as Comparison
+from expost.consistency import consistent as consistent
 from expost.mechanisms.coin import Coin as Coin
 from expost.mechanisms.gaussian import DiscreteGaussian as DiscreteGaussian
 from expost.mechanisms.gaussian import Gaussian as Gaussian
@@ -13,15 +14,15 @@ from expost.mechanisms.linear.least_squares import LeastSquares as LeastSquares
 from expost.mechanisms.linear.model import LinearModel as LinearModel
 from expost.mechanisms.linear.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPerturbation
-from expost.mechanisms.linear.regression import LinearRegression as LinearRegression
+from expost.mechanisms.linear.regression import RegressionOfRecords as RegressionOfRecords
 from expost.mechanisms.linear.tested import ModelTest as ModelTest
 from expost.mechanisms.linear.tested import Tested as Tested
 from expost.mechanisms.linear.tested_logistic import TestedLogisticRegression as TestedLogisticRegression
 from expost.mechanisms.linear.theil_sen import TheilSen as TheilSen
-from expost.mechanisms.moments.moments import Mean as Mean
-from expost.mechanisms.moments.moments import Variance as Variance
-from expost.mechanisms.moments.pairs import Correlation as Correlation
-from expost.mechanisms.moments.pairs import Covariance as Covariance
+from expost.mechanisms.moments.moments import MeanOfRecords as MeanOfRecords
+from expost.mechanisms.moments.moments import VarianceOfRecords as VarianceOfRecords
+from expost.mechanisms.moments.pairs import CorrelationOfRecords as CorrelationOfRecords
+from expost.mechanisms.moments.pairs import CovarianceOfRecords as CovarianceOfRecords
 from expost.mechanisms.moments.private_range import PrivateRange as PrivateRange
 from expost.mechanisms.moments.trimmed import TrimmedMean as TrimmedMean
 from expost.mechanisms.moments.typical_range import TypicalRange as TypicalRange
@@ -29,9 +30,9 @@ from expost.mechanisms.quantiles.distribution import DistributionFunction as Dis
 from expost.mechanisms.quantiles.ladder import QuantileLadder as QuantileLadder
 from expost.mechanisms.quantiles.ordered import Tally as Tally
 from expost.mechanisms.quantiles.quantiles import InterquartileRange as InterquartileRange
-from expost.mechanisms.quantiles.quantiles import Median as Median
-from expost.mechanisms.quantiles.quantiles import Quantile as Quantile
-from expost.mechanisms.quantiles.quantiles import Quantiles as Quantiles
+from expost.mechanisms.quantiles.quantiles import MedianOfRecords as MedianOfRecords
+from expost.mechanisms.quantiles.quantiles import QuantileOfRecords as QuantileOfRecords
+from expost.mechanisms.quantiles.quantiles import QuantilesOfRecords as QuantilesOfRecords
 from expost.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from expost.mechanisms.reduction.gaussian import GaussianReduction as GaussianReduction
 from expost.mechanisms.reduction.reduction import NoiseReduction as NoiseReduction

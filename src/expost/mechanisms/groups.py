@@ -33,8 +33,8 @@ class ByGroup(Mechanism[Mapping[Any, Any], Any]):
         ``"value"``: what the record says decides. Then the mechanism is one for add-remove neighbours, because a record
         that is exchanged may leave one group and enter another.
 
-    >>> from expost import Median
-    >>> median = Median(epsilon=1, bounds=(0, 120), neighbours="add-remove")
+    >>> from expost.mechanisms import MedianOfRecords
+    >>> median = MedianOfRecords(epsilon=1, bounds=(0, 120), neighbours="add-remove")
     >>> ByGroup(mechanism=median, groups=("north", "south"), split="value").guarantee.worst_case
     Cost(1)
 

@@ -33,7 +33,7 @@ class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
     Laplace noise of rate ε/2 on every count, given that all of it adds up to zero. The counts add up to the number of
     records, and with a large ε they are far more often exact than with independent noise.
 
-    Counts may be negative: :func:`expost.consistent` moves them as little as possible so that none is.
+    Counts may be negative: :func:`expost.mechanisms.consistent` moves them as little as possible so that none is.
 
     The data is a one-dimensional array with one value per person; neighbours exchange one.
 

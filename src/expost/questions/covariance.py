@@ -14,8 +14,7 @@ from expost.cost import Number
 from expost.data.expression import NUMBER_KINDS
 from expost.errors import InvalidValue
 from expost.estimate import Drawn, Ends, Estimate
-from expost.mechanisms import Correlation as CorrelationOfRecords
-from expost.mechanisms import Covariance as CovarianceOfRecords
+from expost.mechanisms import CorrelationOfRecords, CovarianceOfRecords
 from expost.questions.mean import Averaged, no_bounds
 from expost.questions.noised import Noised
 from expost.questions.products import Products

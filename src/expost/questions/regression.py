@@ -11,7 +11,7 @@ from expost.errors import InvalidValue
 from expost.estimate import Estimate
 from expost.estimates import Estimates
 from expost.frame import AsFrame, Frame
-from expost.mechanisms import LinearRegression as RegressionOfRecords
+from expost.mechanisms import RegressionOfRecords
 from expost.mechanisms.linear.box import STEPS, LinearFit
 from expost.mechanisms.linear.normal_equations import NormalEquations
 from expost.noise.sums import LaplaceSteps

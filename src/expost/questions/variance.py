@@ -12,7 +12,7 @@ import numpy as np
 from expost.cost import Number
 from expost.data.expression import NUMBER_KINDS
 from expost.estimate import Drawn, Estimate
-from expost.mechanisms import Variance as VarianceOfRecords
+from expost.mechanisms import VarianceOfRecords
 from expost.questions.mean import Averaged, no_bounds
 from expost.questions.noised import Noised
 from expost.questions.products import Products

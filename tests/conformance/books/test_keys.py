@@ -30,10 +30,10 @@ def test_mechanisms_that_print_alike_do_not_replay_each_other(ledger: Ledger) ->
     """Found: two measurements of scale 2 and 3 printed alike, and the second was given the first one's output."""
     assert ledger.run(Alike(2), key="k").value == "scale 2"
     assert ledger.run(Alike(2), key="k").value == "scale 2"
-    with pytest.raises(xp.KeyConflict, match="another mechanism"):
+    with pytest.raises(xp.errors.KeyConflict, match="another mechanism"):
         ledger.run(Alike(3), key="k")
     assert ledger.run(Opaque(2, name="of scale 2"), key="k2").value == 2
-    with pytest.raises(xp.KeyConflict, match="another mechanism"):
+    with pytest.raises(xp.errors.KeyConflict, match="another mechanism"):
         ledger.run(Opaque(3, name="of scale 3"), key="k2")
     assert ledger.spent == Cost(0.5)
 
@@ -48,7 +48,7 @@ class Priced(xp.Mechanism):
     def guarantee(self) -> Guarantee:
         return Guarantee.uniform(self.epsilons[-1])
 
-    def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
+    def sample(self, data: Any, noise: xp.noise.NoiseSource) -> Any:
         return self.epsilons[-1]
 
     def part_of(self, output: Any) -> Part:
@@ -59,10 +59,10 @@ def test_the_guarantee_is_part_of_the_request(ledger: Ledger) -> None:
     """Found: the guarantee was not compared."""
     ledger.run(Priced([1]), key="k")
     assert ledger.run(Priced([1]), key="k").value == 1
-    with pytest.raises(xp.KeyConflict, match="another guarantee") as caught:
+    with pytest.raises(xp.errors.KeyConflict, match="another guarantee") as caught:
         ledger.run(Priced([2]), key="k")
     assert caught.value.entry.id == 1
-    with pytest.raises(xp.KeyConflict, match="another mechanism"):
+    with pytest.raises(xp.errors.KeyConflict, match="another mechanism"):
         ledger.run(Fixed(Guarantee.uniform(1), 1), key="k")
 
 
@@ -93,14 +93,14 @@ def test_what_cannot_say_what_it_is_needs_a_name_for_a_key(ledger: Ledger, what:
     assert ledger.run(Alike(1, compute=held(), name="first"), key="k").entry.id == 2
     assert ledger.run(Alike(1, compute=held(), name="first"), key="k").entry.id == 2
     for other in (Alike(1, compute=held(), name="second"), Alike(2, compute=held(), name="first"), Alike(1)):
-        with pytest.raises(xp.KeyConflict, match="another mechanism"):
+        with pytest.raises(xp.errors.KeyConflict, match="another mechanism"):
             ledger.run(other, key="k")
 
 
 def test_functions_of_a_module_say_what_they_are(ledger: Ledger) -> None:
     ledger.run(Alike(1, compute=module_step), key="k")
     assert ledger.run(Alike(1, compute=module_step), key="k").entry.id == 1
-    with pytest.raises(xp.KeyConflict, match="another mechanism"):
+    with pytest.raises(xp.errors.KeyConflict, match="another mechanism"):
         ledger.run(Alike(1, compute=local), key="k")
 
 
@@ -140,7 +140,7 @@ def test_a_fingerprint_of_ones_own(ledger: Ledger) -> None:
             ledger.run(Says(1, says=bad), key="k")
         assert ledger.run(Says(1, says=bad)).value == "scale 1"
     assert ledger.run(Says(1, says="one"), key="k").entry == ledger.run(Says(2, says="one"), key="k").entry
-    with pytest.raises(xp.KeyConflict, match="another mechanism"):
+    with pytest.raises(xp.errors.KeyConflict, match="another mechanism"):
         ledger.run(Says(1, says="two"), key="k")
     ledger.verify()
 
@@ -155,7 +155,7 @@ def test_a_key_of_another_account_says_only_that_it_is_taken(ledger: Ledger) -> 
             lambda asker=asker: asker.run(Alike(1), key="k", label="mine"),
             lambda asker=asker: asker.reserve(GUARANTEE, key="k"),
         ):
-            with pytest.raises(xp.KeyConflict) as caught:
+            with pytest.raises(xp.errors.KeyConflict) as caught:
                 attempt()
             assert caught.value.entry is None
             assert caught.value.args == ("k", "account", None)
@@ -178,8 +178,8 @@ def test_a_conflict_and_a_used_key_survive_pickling(ledger: Ledger) -> None:
     ledger.reserve(GUARANTEE, key="r")
     ledger.run(Asked(1, rows=Thread()), key="k")
     for attempt, kind in (
-        (lambda: ledger.run(Asked(2, rows=Thread()), key="k"), xp.KeyConflict),
-        (lambda: ledger.reserve(GUARANTEE, key="r"), xp.AlreadyReserved),
+        (lambda: ledger.run(Asked(2, rows=Thread()), key="k"), xp.errors.KeyConflict),
+        (lambda: ledger.reserve(GUARANTEE, key="r"), xp.errors.AlreadyReserved),
     ):
         with pytest.raises(kind) as caught:
             attempt()
@@ -194,7 +194,7 @@ def test_who_is_quicker_with_a_key_tells_others_nothing() -> None:
     for _ in range(20):
         ledger = Ledger(epsilon=20)
         told = both([ledger.create_account(name, epsilon=5) for name in ("alice", "bob")])
-        assert [type(error) for error in told] == [xp.KeyConflict]
+        assert [type(error) for error in told] == [xp.errors.KeyConflict]
         assert told[0].entry is None
 
 
@@ -225,6 +225,6 @@ def test_a_store_asked_at_once_tells_others_nothing() -> None:
     store, request = ledger._store, bob._request("reserve", GUARANTEE, GUARANTEE, None, "k")
     alice.reserve(GUARANTEE, key="k")
     store.earlier = lambda asked: None  # type: ignore[assignment,method-assign]
-    with pytest.raises(xp.KeyConflict) as caught:
+    with pytest.raises(xp.errors.KeyConflict) as caught:
         store.reserve(request, begin=True)
     assert caught.value.entry is None

@@ -39,7 +39,7 @@ class HomeMade(Proposal):
     def distance(self, data: Any, cap: int) -> int:
         return cap
 
-    def release(self, data: Any, noise: xp.NoiseSource) -> Any:
+    def release(self, data: Any, noise: xp.noise.NoiseSource) -> Any:
         return 0
 
 
@@ -53,8 +53,8 @@ HOLDERS: dict[str, Callable[[], xp.Mechanism]] = {
     "partial": lambda: iterative(partial(module_step, [SECRET])),
     "called": lambda: iterative(Called()),
     "until": lambda: iterative(partial(Trainer().step)),
-    "proposal": lambda: xp.ProposeTestRelease(proposal=HomeMade(), test_epsilon=1, delta=1e-6),
-    "proposals": lambda: xp.FirstStable(proposals=(HomeMade(),), test_epsilon=1, delta=1e-6),
+    "proposal": lambda: xp.mechanisms.ProposeTestRelease(proposal=HomeMade(), test_epsilon=1, delta=1e-6),
+    "proposals": lambda: xp.mechanisms.FirstStable(proposals=(HomeMade(),), test_epsilon=1, delta=1e-6),
     "array": lambda: Alike(np.array([SECRET])),  # type: ignore[arg-type]
     "dict": lambda: Alike({"step": [Trainer().step]}),  # type: ignore[arg-type]
     "data": lambda: Asked(1, rows=[SECRET]),

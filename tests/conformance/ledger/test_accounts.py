@@ -48,11 +48,11 @@ def test_accounts_are_found_by_name(new_ledger: NewLedger) -> None:
     assert ledger.account("alice").account("thesis").limit == Cost(0.1)
     assert [account.name for account in ledger.accounts] == ["ledger/alice"]
     assert ledger.accounts[0].unit == "person"
-    with pytest.raises(xp.UnknownEntry, match="has no account 'bob' \\(it has 'alice'\\)"):
+    with pytest.raises(xp.errors.UnknownEntry, match="has no account 'bob' \\(it has 'alice'\\)"):
         ledger.account("bob")
-    with pytest.raises(xp.UnknownEntry, match="it has none"):
+    with pytest.raises(xp.errors.UnknownEntry, match="it has none"):
         ledger.account("alice").account("thesis").account("x")
-    with pytest.raises(xp.AlreadyExists, match="exists already"):
+    with pytest.raises(xp.errors.AlreadyExists, match="exists already"):
         ledger.create_account("alice", epsilon=1)
     assert ledger.create_account("carol", Cost(0.25, delta=1e-9)).limit == Cost(0.25, delta=1e-9)
     with pytest.raises(xp.InvalidValue, match="not both"):
@@ -80,7 +80,7 @@ def test_the_first_relation_fixes_it() -> None:
     settle(ledger, Guarantee.uniform(1, neighbours="substitute"), "any")
     assert ledger.neighbours == "substitute"
     guarantee = Guarantee.uniform(1, neighbours="add-remove")
-    with pytest.raises(xp.NeighbourMismatch, match=r"guarantee\.under\('substitute'\)"):
+    with pytest.raises(xp.errors.NeighbourMismatch, match=r"guarantee\.under\('substitute'\)"):
         ledger.reserve(guarantee)
     settle(ledger, guarantee.under("substitute"), "any")
     assert ledger.spent == Cost(4)
@@ -88,7 +88,7 @@ def test_the_first_relation_fixes_it() -> None:
 
 def test_one_relation_in_one_ledger(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, neighbours="add-remove")
-    with pytest.raises(xp.NeighbourMismatch):
+    with pytest.raises(xp.errors.NeighbourMismatch):
         ledger.reserve(Guarantee.uniform(1, neighbours="substitute"))
     settle(ledger, Guarantee.uniform(1, neighbours="add-remove"), "any")
     assert ledger.neighbours == "add-remove"
@@ -96,7 +96,7 @@ def test_one_relation_in_one_ledger(new_ledger: NewLedger) -> None:
 
 def test_a_quote_charges_nothing(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, delta=1e-6)
-    quote = ledger.quote([xp.Coin(epsilon=1, sensitivity=1), GUARANTEE])
+    quote = ledger.quote([xp.mechanisms.Coin(epsilon=1, sensitivity=1), GUARANTEE])
     assert (quote.worst, quote.best) == (Cost(1.75, delta="1e-6"), Cost(0.25, delta="1e-6"))
     assert quote.fits
     assert not ledger.quote([GUARANTEE, GUARANTEE]).fits

@@ -32,13 +32,13 @@ def test_a_budget_split_in_three_is_spent_in_three(new_ledger: NewLedger) -> Non
     assert ledger.remaining == Cost(0)
     thirds = new_ledger(epsilon=1)
     for _ in range(3):
-        thirds.run(xp.Coin(epsilon=1 / 3, sensitivity=1, heads=1), on=0)
+        thirds.run(xp.mechanisms.Coin(epsilon=1 / 3, sensitivity=1, heads=1), on=0)
     assert thirds.remaining == Cost("1e-12")
 
 
 def test_everything_that_remains_can_be_asked_for(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon="1234567.123456789012")
-    ledger.run(xp.Coin(epsilon=ledger.remaining.epsilon, sensitivity=1), on=0)
+    ledger.run(xp.mechanisms.Coin(epsilon=ledger.remaining.epsilon, sensitivity=1), on=0)
 
 
 def test_refunds(new_ledger: NewLedger) -> None:
@@ -78,7 +78,7 @@ def test_entries_say_who_what_when(new_ledger: NewLedger) -> None:
 def test_leaving_without_a_part_charges_the_worst_case_and_warns(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
     with (
-        pytest.warns(xp.UnsettledWarning, match=r"worst case \(ε 0.75, δ 1e-6\) was charged"),
+        pytest.warns(xp.errors.UnsettledWarning, match=r"worst case \(ε 0.75, δ 1e-6\) was charged"),
         ledger.reserve(GUARANTEE),
     ):
         pass
@@ -103,11 +103,11 @@ def test_before_it_began_nothing_is_charged(new_ledger: NewLedger) -> None:
     assert ledger.remaining == ledger.limit
     begun = ledger.reserve(GUARANTEE, begin=False)
     begun.begin()
-    with pytest.raises(xp.ReservationClosed, match="sampling has begun"):
+    with pytest.raises(xp.errors.ReservationClosed, match="sampling has begun"):
         begun.void()
     begun.settle("small")
     forgotten = ledger.create_account("late", epsilon=1).reserve(Guarantee.uniform(0.1), begin=False)
-    with pytest.warns(xp.UnsettledWarning), forgotten:
+    with pytest.warns(xp.errors.UnsettledWarning), forgotten:
         pass
 
 
@@ -116,7 +116,7 @@ def test_a_reservation_ends_once(new_ledger: NewLedger) -> None:
     spending = ledger.reserve(GUARANTEE)
     spending.settle("small")
     for again in (lambda: spending.settle("small"), spending.forfeit, spending.void, spending.begin):
-        with pytest.raises(xp.ReservationClosed, match="it is settled already"):
+        with pytest.raises(xp.errors.ReservationClosed, match="it is settled already"):
             again()
     assert ledger.spent == Cost(0.25, delta="1e-6")
     assert repr(spending).startswith("<reservation <entry 1")
@@ -124,12 +124,12 @@ def test_a_reservation_ends_once(new_ledger: NewLedger) -> None:
 
 def test_an_unknown_part_charges_the_worst_case_and_raises(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1, delta=1e-6)
-    with pytest.raises(xp.UnknownPart) as caught, ledger.reserve(GUARANTEE) as spending:
+    with pytest.raises(xp.errors.UnknownPart) as caught, ledger.reserve(GUARANTEE) as spending:
         spending.settle("medium")
     assert "worst case" in caught.value.__notes__[0]
     assert ledger.spent == GUARANTEE.worst_case
     other = new_ledger(epsilon=1, delta=1e-6)
-    with pytest.raises(xp.UnknownPart):
+    with pytest.raises(xp.errors.UnknownPart):
         other.run(Fixed(GUARANTEE, None, part="medium"))
     with pytest.raises(ValueError, match="cannot tell"):
         new_ledger(epsilon=1, delta=1).run(Fixed(GUARANTEE, None, part=ValueError("cannot tell")))
@@ -151,12 +151,12 @@ def test_an_exception_while_sampling_charges_the_worst_case(new_ledger: NewLedge
 def test_public_mistakes_are_free(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue, match="one integer, got data of type str"):
-        ledger.run(xp.Coin(epsilon=1, sensitivity=1), on="seven")  # type: ignore[misc]
+        ledger.run(xp.mechanisms.Coin(epsilon=1, sensitivity=1), on="seven")  # type: ignore[misc]
     for wrong in ("coin", None, GUARANTEE):
         with pytest.raises(xp.InvalidValue, match="a question or a mechanism"):
             ledger.run(wrong)  # type: ignore[call-overload]
     with pytest.raises(xp.InvalidValue, match="reserve takes a guarantee"):
-        ledger.reserve(xp.Coin(epsilon=1, sensitivity=1))
+        ledger.reserve(xp.mechanisms.Coin(epsilon=1, sensitivity=1))
     for text in ("", 7):
         with pytest.raises(xp.InvalidValue, match="a label is a string"):
             ledger.reserve(GUARANTEE, label=text)
@@ -183,7 +183,7 @@ def test_starting_an_interaction_badly_forfeits(new_ledger: NewLedger) -> None:
         def part_of(self, output: object) -> str:
             return "never"
 
-        def start(self, data: object, noise: xp.NoiseSource) -> xp.Interaction:
+        def start(self, data: object, noise: xp.noise.NoiseSource) -> xp.Interaction:
             raise RuntimeError("lost")
 
     ledger = new_ledger(epsilon=1)

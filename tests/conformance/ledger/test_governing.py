@@ -43,13 +43,13 @@ def test_a_closed_ledger_reserves_nothing_more(new_ledger: NewLedger) -> None:
     spending = alice.reserve(Guarantee({"a": 0.25, "b": 0.1}))
     alice.close(by="the board", reason="she left")
     for guarantee in (Guarantee.uniform(0.1), Guarantee.uniform(0)):
-        with pytest.raises(xp.LedgerClosed, match="'ledger/alice' was closed by its owner"):
+        with pytest.raises(xp.errors.LedgerClosed, match="'ledger/alice' was closed by its owner"):
             alice.reserve(guarantee)
     assert (alice.closed, alice.remaining, ledger.closed) == (True, Cost(0), False)
     assert spending.settle("b").charged == Cost(0.1)
     settle(bob, Guarantee.uniform(0.1), "any")
     ledger.close(by="the board", reason="the study is over")
-    with pytest.raises(xp.LedgerClosed, match="'ledger' was closed"):
+    with pytest.raises(xp.errors.LedgerClosed, match="'ledger' was closed"):
         bob.reserve(Guarantee.uniform(0.1))
     assert bob.closed
     assert ledger.statement().endswith("closed")
@@ -95,7 +95,7 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     settle(alice, GUARANTEE)
     noted = ledger.verify()
     alice.reserve(GUARANTEE, begin=False).void()
-    ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3, key="k")
+    ledger.run(xp.mechanisms.Coin(epsilon=1, sensitivity=1, heads=1), on=3, key="k")
     waiting = ledger.reserve(GUARANTEE, begin=False)
     waiting.begin()
     waiting.forfeit()
@@ -120,9 +120,9 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
         before = hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
         assert line["hash"] == before
     assert before == head.hash
-    with pytest.raises(xp.LedgerCorrupt, match="was rewritten"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="was rewritten"):
         ledger.verify(known=noted._replace(hash="0" * 64))
-    with pytest.raises(xp.LedgerCorrupt, match="old backup"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="old backup"):
         ledger.verify(known=head._replace(sequence=99))
 
 

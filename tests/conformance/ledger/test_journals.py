@@ -40,7 +40,7 @@ def lost_once(store: Any, method: str) -> None:
 
     def lost(*_: Any) -> Any:
         delattr(store, method)
-        raise xp.LedgerUnavailable("gone")
+        raise xp.errors.LedgerUnavailable("gone")
 
     setattr(store, method, lost)
 
@@ -70,7 +70,7 @@ def test_what_a_journal_holds_is_posted_as_it_is(new_ledger: NewLedger) -> None:
 
 def test_a_posted_answer_is_a_stored_one_for_whoever_asks_next(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=5)
-    journal, coin = journal_of(ledger), xp.Coin(epsilon=1, sensitivity=1)
+    journal, coin = journal_of(ledger), xp.mechanisms.Coin(epsilon=1, sensitivity=1)
     release = journal.run(coin, on=100, key="k")
     post(ledger, kept(journal))
     again = ledger.run(coin, on=None, key="k")  # type: ignore[misc]
@@ -109,7 +109,7 @@ def test_posting_goes_on_where_it_was_lost(new_ledger: NewLedger, count: int) ->
     for number in range(count):
         published(number, str(number))(journal)
     lost_once(ledger._store, "end_all")
-    with pytest.raises(xp.LedgerUnavailable):
+    with pytest.raises(xp.errors.LedgerUnavailable):
         post(ledger, kept(journal))
     assert ledger.reserved == TWO.worst_case * count
     assert [entry.begun for entry in ledger.entries()] == [count == 1] * count  # several can be undone until all are in
@@ -126,12 +126,12 @@ def test_what_was_forfeited_meanwhile_stays_forfeited(new_ledger: NewLedger) -> 
     journal = journal_of(ledger)
     published("secret", "a")(journal)
     lost_once(ledger._store, "end_all")
-    with pytest.raises(xp.LedgerUnavailable):
+    with pytest.raises(xp.errors.LedgerUnavailable):
         post(ledger, kept(journal))
     ledger.reservation("a").forfeit()
     (entry,) = post(ledger, kept(journal))
     assert (entry.state, entry.charged) == ("forfeited", TWO.worst_case)
-    with pytest.raises(xp.AlreadyReserved) as caught:
+    with pytest.raises(xp.errors.AlreadyReserved) as caught:
         ledger.output("a")
     assert caught.value.entry.id == entry.id
     assert ledger.spent == TWO.worst_case
@@ -175,7 +175,7 @@ def test_nothing_is_posted_to_a_closed_account(new_ledger: NewLedger) -> None:
     journal = journal_of(account)
     published("a", "a")(journal)
     ledger.close(by="me", reason="because")
-    with pytest.raises(xp.LedgerClosed) as refused:
+    with pytest.raises(xp.errors.LedgerClosed) as refused:
         post(account, kept(journal))
     assert refused.value.ledger == "ledger"
     assert ledger.spent == ledger.reserved == Cost(0)
@@ -189,7 +189,7 @@ def test_a_key_has_one_output(new_ledger: NewLedger) -> None:
     published("another", "k")(other)
     post(ledger, kept(one))
     for conflicting in (kept(other), [kept(one)[0]._replace(part='"large"')]):
-        with pytest.raises(xp.KeyConflict) as caught:
+        with pytest.raises(xp.errors.KeyConflict) as caught:
             post(ledger, conflicting)
         assert (caught.value.key, caught.value.differs, caught.value.entry) == ("k", "its output", None)
     assert (ledger.output("k"), len(list(ledger.entries()))) == ("one", 1)
@@ -202,7 +202,7 @@ def test_a_key_has_one_request(new_ledger: NewLedger) -> None:
     published("first", "free")(journal)
     published("one", "k", guarantee=Guarantee({"small": "0.1"}))(journal)
     published("one", "k")(ledger)
-    with pytest.raises(xp.KeyConflict) as caught:
+    with pytest.raises(xp.errors.KeyConflict) as caught:
         post(ledger, kept(journal))
     assert (caught.value.key, caught.value.differs) == ("k", "mechanism")
     assert (len(list(ledger.entries())), ledger.spent) == (1, TWO.cost_of("small"))
@@ -239,14 +239,14 @@ def test_a_journal_of_a_closed_account_admits_nothing(new_ledger: NewLedger) -> 
     ledger = new_ledger(epsilon=2)
     account = ledger.create_account("team", epsilon=1)
     account.close(by="me", reason="because")
-    with pytest.raises(xp.LedgerClosed):
+    with pytest.raises(xp.errors.LedgerClosed):
         published("a", "a", "done", Guarantee.uniform("0.5"))(journal_of(account))
 
 
 def test_what_cannot_be_read_back_is_not_kept(new_ledger: NewLedger) -> None:
     journal = journal_of(new_ledger(epsilon=5, delta="1e-3"))
     published(object(), "k")(journal)
-    with pytest.raises(xp.NotStorable):
+    with pytest.raises(xp.errors.NotStorable):
         postings_text(journal)
 
 
@@ -254,9 +254,9 @@ def test_the_units_of_a_journal_are_those_of_its_ledger(new_ledger: NewLedger) -
     ledger = new_ledger(epsilon=5, unit="person", neighbours="add-remove")
     journal = journal_of(ledger)
     assert (journal.unit, journal.neighbours) == ("person", "add-remove")
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
         published("a", "a", "done", Guarantee.uniform("0.5", unit="household"))(journal)
-    with pytest.raises(xp.NeighbourMismatch):
+    with pytest.raises(xp.errors.NeighbourMismatch):
         published("a", "a", "done", Guarantee.uniform("0.5", neighbours="substitute"))(journal)
     assert [*journal.entries()] == []
 
@@ -284,8 +284,8 @@ def test_books_have_what_follows_an_answer_by_its_class_alone(new_ledger: NewLed
     assert repr(one.request.subject) == "Laplace, with parameters from earlier answers"
     again = run_following(ledger, xp.Laplace(epsilon=1, sensitivity=17), 3, key="a", label="follows")
     assert (again.replayed, ledger.spent) == (True, Cost(2))
-    with pytest.raises(xp.KeyConflict) as caught:
-        run_following(ledger, xp.Coin(epsilon=1, sensitivity=1), 3, key="a", label="follows")
+    with pytest.raises(xp.errors.KeyConflict) as caught:
+        run_following(ledger, xp.mechanisms.Coin(epsilon=1, sensitivity=1), 3, key="a", label="follows")
     assert caught.value.differs == "mechanism"
 
 

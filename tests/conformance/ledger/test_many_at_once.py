@@ -48,9 +48,9 @@ def test_of_two_requests_for_a_key_one_is_reserved(new_ledger: NewLedger) -> Non
     made, again, other = ledger._store.reserve_all(
         [request(ledger, key="k"), request(ledger, key="k"), request(ledger, Guarantee.uniform(1), "k")], begin=True
     )
-    assert isinstance(again, xp.AlreadyReserved)
+    assert isinstance(again, xp.errors.AlreadyReserved)
     assert again.entry == made
-    assert isinstance(other, xp.KeyConflict)
+    assert isinstance(other, xp.errors.KeyConflict)
     assert (other.key, other.differs) == ("k", "mechanism")
     assert ledger.reserved == Cost("0.5")
 
@@ -72,7 +72,7 @@ def test_one_that_cannot_be_ended_holds_up_no_other(new_ledger: NewLedger) -> No
     ledger = new_ledger(epsilon=2)
     one, two, three, four = reserved(ledger, 4)
     ledger._store.forfeit(two)
-    with pytest.raises(xp.ReservationClosed) as refused:
+    with pytest.raises(xp.errors.ReservationClosed) as refused:
         ledger._store.end_all([Settle(one, "half"), Settle(two, "none"), Void(three), Forfeit(four)])
     assert refused.value.entry.id == two  # the first of them
     assert [entry.state for entry in ledger.entries()] == ["settled", "forfeited", "reserved", "forfeited"]
@@ -83,17 +83,20 @@ def test_one_that_cannot_be_ended_holds_up_no_other(new_ledger: NewLedger) -> No
 def test_an_unknown_part_or_entry_ends_nothing(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2)
     one, _ = reserved(ledger, 2)
-    with pytest.raises(xp.UnknownPart) as refused:
+    with pytest.raises(xp.errors.UnknownPart) as refused:
         ledger._store.end_all([Settle(one, "all")])
     assert refused.value.part == "all"
-    with pytest.raises(xp.UnknownEntry):
+    with pytest.raises(xp.errors.UnknownEntry):
         ledger._store.end_all([Forfeit(99)])
     assert (ledger.spent, ledger.reserved) == (Cost(0), Cost(1))
 
 
 def test_another_unit_or_relation_is_reserved_nowhere(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, unit="person", neighbours="add-remove")
-    for options, error in (({"unit": "house"}, xp.UnitMismatch), ({"neighbours": "substitute"}, xp.NeighbourMismatch)):
+    for options, error in (
+        ({"unit": "house"}, xp.errors.UnitMismatch),
+        ({"neighbours": "substitute"}, xp.errors.NeighbourMismatch),
+    ):
         foreign = Guarantee({"none": 0, "half": "0.5"}, **options)  # type: ignore[arg-type]
         asked = Request("reserve", ("ledger",), foreign, foreign, None, None)
         with pytest.raises(error):

@@ -63,7 +63,7 @@ def test_it_is_free_when_nothing_is_left(new_ledger: NewLedger) -> None:
     ledger.run(read().count(), epsilon=1)
     ledger.close(**OWNER)
     assert ledger.run(read().count(), epsilon=1).replayed
-    with pytest.raises(xp.LedgerClosed):
+    with pytest.raises(xp.errors.LedgerClosed):
         ledger.run(read().count(), epsilon=1, again=True)
 
 

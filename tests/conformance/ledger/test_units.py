@@ -34,7 +34,7 @@ def people(column: str = "person", **more: Any) -> xp.PrivateTable:
 @pytest.mark.parametrize("asked", EVERY)
 def test_no_question_about_rows_is_paid_by_a_ledger_of_people(asked: str, new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, delta=1e-6, unit="person")
-    with pytest.raises(xp.UnitMismatch) as refused:
+    with pytest.raises(xp.errors.UnitMismatch) as refused:
         ledger.run(EVERY[asked](table()))
     assert (refused.value.guaranteed, refused.value.expected, refused.value.where) == (
         "row",
@@ -55,13 +55,13 @@ def test_every_way_of_spending_compares_units(new_ledger: NewLedger) -> None:
         lambda: ledger.run(mechanism, key="k", label="visits"),
         lambda: ledger.reserve(mechanism.guarantee),
         lambda: ledger.reserve(mechanism.guarantee, begin=False, lease=60),
-        lambda: ledger.quote([xp.Coin(epsilon=1, sensitivity=1), mechanism]),
+        lambda: ledger.quote([xp.mechanisms.Coin(epsilon=1, sensitivity=1), mechanism]),
         lambda: ledger.quote([mechanism.guarantee]),
         lambda: ledger.open(xp.Iterative(steps=[mechanism], stops=[1], delta=1e-6, neighbours="add-remove")),
     ):
-        with pytest.raises(xp.UnitMismatch, match="ledger 'ledger' protects the unit 'person'"):
+        with pytest.raises(xp.errors.UnitMismatch, match="ledger 'ledger' protects the unit 'person'"):
             spend()
-    with pytest.raises((xp.UnitMismatch, xp.NeighbourMismatch)):
+    with pytest.raises((xp.errors.UnitMismatch, xp.errors.NeighbourMismatch)):
         ledger.open(scan, on=columns)
     assert (ledger.spent, ledger.reserved, list(ledger.entries())) == (Cost(0), Cost(0), [])
 
@@ -71,7 +71,7 @@ def test_columns_say_whose_they_are(wrapped: Callable[[Any], Any], new_ledger: N
     ledger = new_ledger(epsilon=2, neighbours="substitute", unit="person")
     anything = private(Guarantee.uniform(1))(lambda data, noise: 0)
     rows = table(neighbours="substitute")
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
         ledger.run(anything, on=wrapped(rows.column("n")))
     assert list(ledger.entries()) == []
     owned = table(xp.Unit("person", rows=1), neighbours="substitute")
@@ -81,9 +81,9 @@ def test_columns_say_whose_they_are(wrapped: Callable[[Any], Any], new_ledger: N
 def test_a_median_and_a_scan_of_a_column_are_compared(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, neighbours="substitute", unit="person")
     column: Any = table(neighbours="substitute").column("n")
-    with pytest.raises(xp.UnitMismatch):
-        ledger.run(xp.Median(epsilon=1, bounds=(0, 9), neighbours="substitute"), on=column)
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
+        ledger.run(xp.mechanisms.MedianOfRecords(epsilon=1, bounds=(0, 9), neighbours="substitute"), on=column)
+    with pytest.raises(xp.errors.UnitMismatch):
         ledger.open(xp.SparseVector(threshold=1, at_most=1, epsilon=1, sensitivity=1), on=column)
     assert list(ledger.entries()) == []
 
@@ -91,10 +91,10 @@ def test_a_median_and_a_scan_of_a_column_are_compared(new_ledger: NewLedger) -> 
 def test_a_column_of_a_public_number_of_units_is_no_data_for_the_other_relation(new_ledger: NewLedger) -> None:
     ledger = new_ledger(epsilon=2, neighbours="add-remove", unit="row")
     column: Any = table(neighbours="substitute").column("n")
-    median = xp.Median(epsilon=1, bounds=(0, 9), neighbours="add-remove")
+    median = xp.mechanisms.MedianOfRecords(epsilon=1, bounds=(0, 9), neighbours="add-remove")
     mechanisms: list[xp.Mechanism] = [median, xp.Laplace(epsilon=1, sensitivity=1)]
     for mechanism in mechanisms:
-        with pytest.raises(xp.NeighbourMismatch):
+        with pytest.raises(xp.errors.NeighbourMismatch):
             ledger.run(mechanism, on=column)
     assert list(ledger.entries()) == []
 
@@ -136,7 +136,7 @@ def test_the_first_question_of_a_table_fixes_the_unit() -> None:
     ledger.run(people().count().mechanism(epsilon=1))
     assert ledger.unit == "person"
     for other in (table(), table(xp.Unit("city", rows=2))):
-        with pytest.raises(xp.UnitMismatch):
+        with pytest.raises(xp.errors.UnitMismatch):
             ledger.run(other.count().mechanism(epsilon=1))
     ledger.run(people("pid", name="persons").count().mechanism(epsilon=1))
     assert [entry.unit for entry in ledger.entries()] == [None, "person", "person"]
@@ -230,7 +230,7 @@ def test_postgresql_compares_units_by_itself(postgres_url: Callable[[], str]) ->
     request = ledger._request("reserve", Guarantee.uniform(1), Guarantee.uniform(1), None, None)
     store: Any = ledger._store
     forged = request._replace(guarantee=Guarantee.uniform(1, unit="row"))
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
         store._do(store_step(forged))
     assert list(ledger.entries()) == []
     store._do(store_step(request._replace(guarantee=Guarantee.uniform(1, unit="person"))))

@@ -244,7 +244,7 @@ def test_steps_are_counted_when_they_begin() -> None:
     assert interaction.release.part == 2
     with ledger.open(mechanism) as interaction:
         assert list(interaction) == [1, 2, 3]
-        with pytest.raises(xp.InteractionClosed, match="all 3 steps"):
+        with pytest.raises(xp.errors.InteractionClosed, match="all 3 steps"):
             interaction.begin_step()
     assert interaction.release.charged == mechanism.guarantee.worst_case
 

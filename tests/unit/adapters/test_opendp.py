@@ -295,7 +295,7 @@ def test_queryables_are_interactions() -> None:
         assert ledger.spent == xp.Cost(0)
         assert [type(ask(count)) for _ in range(2)] == [int, int]
     assert ledger.spent == xp.Cost(1)
-    with pytest.raises(xp.InteractionClosed):
+    with pytest.raises(xp.errors.InteractionClosed):
         ask(count)
     with ledger.open(compositor([0.5, 0.5]), on=[1, 2]):
         pass
@@ -331,10 +331,10 @@ def test_functions_of_python_need_a_name() -> None:
         ledger.run(OpenDPMeasurement(measurement=doubled, d_in=1), on=5, key="k")
     assert list(ledger.entries()) == []
     ledger.run(OpenDPMeasurement(measurement=doubled, d_in=1, name="doubled"), on=5, key="k")
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         ledger.run(OpenDPMeasurement(measurement=halved, d_in=1, name="halved"), on=5, key="k")
     other = laplace(3.0) >> (lambda value: value * 2)
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         ledger.run(OpenDPMeasurement(measurement=other, d_in=1, name="doubled"), on=5, key="k")
 
 
@@ -359,7 +359,7 @@ for url in sys.argv[1:]:
         try:
             release = ledger.run(OpenDPMeasurement(measurement=noisy, d_in=int(scale)), on=10**6, key="count")
             found.append([release.value, release.replayed])
-        except xp.KeyConflict:
+        except xp.errors.KeyConflict:
             found.append("conflict")
     print(json.dumps(found))
 """
@@ -374,7 +374,7 @@ def test_a_key_is_for_one_measurement_in_all_stores_and_processes(
     found = []
     for ledger in ledgers:
         first = ledger.run(OpenDPMeasurement(measurement=laplace(2.0), d_in=2), on=7, key="count")
-        with pytest.raises(xp.KeyConflict):
+        with pytest.raises(xp.errors.KeyConflict):
             ledger.run(OpenDPMeasurement(measurement=laplace(3.0), d_in=3), on=7, key="count")
         found.append([[first.value, True], "conflict"])
     done = subprocess.run([sys.executable, "-c", ELSEWHERE, *urls], check=True, capture_output=True, text=True)
@@ -385,7 +385,7 @@ def test_a_key_is_for_one_measurement_in_all_stores_and_processes(
 def test_a_key_is_for_one_measurement_in_memory() -> None:
     ledger = xp.Ledger(epsilon=9)
     first = ledger.run(OpenDPMeasurement(measurement=laplace(2.0), d_in=2), on=7, key="count")
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         ledger.run(OpenDPMeasurement(measurement=laplace(3.0), d_in=3), on=7, key="count")
     again = ledger.run(OpenDPMeasurement(measurement=laplace(2.0), d_in=2), on=7, key="count")
     assert (again.value, again.replayed) == (first.value, True)

@@ -15,13 +15,13 @@ SIZES = xp.Guarantee({"small": 0.25, "large": 0.75})
 
 
 @private(xp.Guarantee.uniform(1.5))
-def answered(data: int, noise: xp.NoiseSource) -> int:
+def answered(data: int, noise: xp.noise.NoiseSource) -> int:
     """Randomised response: the truth with 3/4, which is ln 3-private."""
     return data if noise.below(4) else 1 - data
 
 
 @private(xp.Guarantee.uniform(0.5))
-def overstated(data: int, noise: xp.NoiseSource) -> int:
+def overstated(data: int, noise: xp.noise.NoiseSource) -> int:
     return data if noise.below(4) else 1 - data
 
 
@@ -37,7 +37,7 @@ def test_a_decorated_function_is_a_mechanism() -> None:
     assert ledger.run(answered, on=1, key="k").replayed
     assert answered.name is not None
     assert answered.name.endswith(":answered")
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         ledger.run(overstated, on=1, key="k")
 
 
@@ -79,7 +79,8 @@ def unknown(_: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("part_of", "error"), [(fails, ZeroDivisionError), (unknown, xp.UnknownPart), (lambda _: 1.5, xp.UnknownPart)]
+    ("part_of", "error"),
+    [(fails, ZeroDivisionError), (unknown, xp.errors.UnknownPart), (lambda _: 1.5, xp.errors.UnknownPart)],
 )
 def test_a_part_that_cannot_be_told_costs_the_worst_case(part_of: Callable[[Any], Any], error: type[Exception]) -> None:
     ledger = xp.Ledger(epsilon=3)
@@ -92,7 +93,7 @@ def test_leaving_a_block_costs_the_worst_case() -> None:
     ledger = xp.Ledger(epsilon=3)
     with pytest.raises(ZeroDivisionError), charged(ledger, SIZES, part_of=size_of):
         raise ZeroDivisionError
-    with pytest.warns(xp.UnsettledWarning), charged(ledger, SIZES, part_of=size_of):
+    with pytest.warns(xp.errors.UnsettledWarning), charged(ledger, SIZES, part_of=size_of):
         pass
     assert ledger.spent == xp.Cost(1.5)
 

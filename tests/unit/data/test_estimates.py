@@ -350,7 +350,7 @@ def test_why_a_mean_between_quantiles_has_no_error() -> None:
     few = xp.read(pd.DataFrame({"x": np.random.default_rng(3).random(30)}), unit="row", neighbours="add-remove", key=1)
     book = xp.Ledger(epsilon=2, noise=xp.SeededNoise(1))
     value = book.run(few.winsorized_mean("x", trim=0.1, bounds=(0, 1)), epsilon=1).value
-    trimmed = xp.TrimmedMean(trim=0.1, epsilon="0.5", bounds=(0, 1))
+    trimmed = xp.mechanisms.TrimmedMean(trim=0.1, epsilon="0.5", bounds=(0, 1))
     array: Any = xp.Ledger(epsilon=1).run(trimmed, on=np.random.default_rng(3).random(60)).value
     assert value.why == array.why == "too few values for this trim and ε"
 

@@ -204,7 +204,7 @@ def test_progress_is_time_and_nothing_else(slow: xp.PrivateTable, monkeypatch: p
     assert quick.getvalue() == ""  # shorter than a second
 
     def ask() -> None:
-        with xp.progress(told), pytest.raises(xp.EngineFailed):
+        with xp.progress(told), pytest.raises(xp.errors.EngineFailed):
             slow.engine.fetch(ENDLESS)
 
     asking = threading.Thread(target=ask)

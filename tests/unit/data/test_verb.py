@@ -229,4 +229,4 @@ def test_a_mean_of_an_array_says_what_to_ask_where_the_number_of_records_is_priv
     book = ledger()
     book.run(visits.count(), epsilon=1)
     with pytest.raises(NeighbourMismatch, match=r"as in table\.mean"):
-        book.run(xp.Mean(epsilon=1, bounds=(0, 1)), on=np.ones(5))
+        book.run(xp.mechanisms.MeanOfRecords(epsilon=1, bounds=(0, 1)), on=np.ones(5))

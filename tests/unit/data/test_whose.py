@@ -78,19 +78,19 @@ def test_what_holds_mechanisms_has_their_unit() -> None:
     rows = private(Guarantee.uniform(1, neighbours="add-remove", unit="row"))(lambda data, noise: 0)
     people = private(Guarantee.uniform(1, neighbours="add-remove", unit="person"))(lambda data, noise: 0)
     free = private(Guarantee.uniform(1, neighbours="add-remove"))(lambda data, noise: 0)
-    assert xp.ByGroup(mechanism=rows, groups=("a", "b"), split="value").guarantee.unit == "row"
+    assert xp.mechanisms.ByGroup(mechanism=rows, groups=("a", "b"), split="value").guarantee.unit == "row"
     kept = {"stops": [2], "delta": 1e-6, "neighbours": "add-remove"}
     assert xp.Iterative(steps=[free, rows], **kept).guarantee.unit == "row"
     assert xp.Iterative(steps=[free, free], **kept).guarantee.unit is None
     assert xp.Iterative(steps=[free, rows], epsilons=[3], **kept).guarantee.unit == "row"
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
         xp.Iterative(steps=[people, rows], **kept)
     fixed = [private(Guarantee.uniform(1, unit=unit))(lambda data, noise: 0) for unit in ("row", None, "person")]
-    assert xp.Tuning(candidates=fixed[:2], score=xp.CorrectPredictions()).guarantee.unit == "row"
-    with pytest.raises(xp.UnitMismatch):
-        xp.Tuning(candidates=fixed, score=xp.CorrectPredictions())
+    assert xp.Tuning(candidates=fixed[:2], score=xp.mechanisms.CorrectPredictions()).guarantee.unit == "row"
+    with pytest.raises(xp.errors.UnitMismatch):
+        xp.Tuning(candidates=fixed, score=xp.mechanisms.CorrectPredictions())
     test = ErrorTest(epsilon=1, threshold=1, classes=2, distance=Fraction(1, 10**6), columns=1)
-    assert xp.Tested(mechanism=fixed[0], test=test).guarantee.unit == "row"
+    assert xp.mechanisms.Tested(mechanism=fixed[0], test=test).guarantee.unit == "row"
 
 
 def test_lemmas_keep_the_unit() -> None:
@@ -104,9 +104,9 @@ def test_lemmas_keep_the_unit() -> None:
     assert repr(one).endswith("unit='person')")
     assert one != Guarantee({"a": 1, "b": 0.5}, neighbours="add-remove")
     assert "unit" not in Guarantee.uniform(1).to_json()
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
         Guarantee.parallel([one, Guarantee({"a": 1}, neighbours="add-remove", unit="row")], split="record")
-    with pytest.raises(xp.UnitMismatch):
+    with pytest.raises(xp.errors.UnitMismatch):
         one.of_unit("row")
     for wrong in ("", 7):
         with pytest.raises(xp.InvalidValue, match="a unit is named by a text"):
@@ -136,11 +136,11 @@ def test_models_and_recipes_pass_on_whose_columns_they_are_given() -> None:
         return private_score(ledger, ones, features, np.ones(3), epsilon=1).releases[0]
 
     def large(ledger: Ledger) -> Any:
-        found = xp.release_large(ledger, target, threshold=1e6, at_most=1, sensitivity=1, epsilon=1)
+        found = xp.recipes.release_large(ledger, target, threshold=1e6, at_most=1, sensitivity=1, epsilon=1)
         return found.releases[0]
 
     for work in (fit, score, large):
-        with pytest.raises(xp.UnitMismatch):
+        with pytest.raises(xp.errors.UnitMismatch):
             work(people)
         assert work(rows).entry.unit == "row"
     assert list(people.entries()) == []
@@ -166,7 +166,7 @@ def test_a_study_and_python_agree(unit: str, stated: str, tmp_path: Path) -> Non
     )
     try:
         ledger.quote([question])
-    except xp.UnitMismatch:
+    except xp.errors.UnitMismatch:
         with pytest.raises(InvalidStudy, match="has another unit"):
             plan_study(read_study(path))
     else:
@@ -181,7 +181,7 @@ class _Pair(NamedTuple):
 @pytest.mark.parametrize(
     "wrapped",
     [
-        lambda column: xp.Tally(column, np.ones(4)),
+        lambda column: xp.mechanisms.Tally(column, np.ones(4)),
         lambda column: _Pair(column, 3),
         lambda column: [MappingProxyType({1: column})],
         lambda column: {"x": column}.values(),

@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import expost.learn
-from expost import InvalidValue, Ledger, LedgerUnavailable, SeededNoise, UnrecordedWarning
+from expost import InvalidValue, Ledger, SeededNoise
+from expost.errors import LedgerUnavailable, UnrecordedWarning
 from expost.learn import (
     EXPECTED_FAILED_CHECKS,
     PrivateLogisticRegression,

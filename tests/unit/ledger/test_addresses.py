@@ -38,7 +38,7 @@ def test_creating_loading_listing(new_url: Callable[[], str]) -> None:
     )
     with pytest.raises(xp.InvalidValue, match="exists already"):
         make(url, name="a")
-    with pytest.raises(xp.UnknownEntry, match=r"no ledger 'c' in the database \(it has 'a', 'b'\)"):
+    with pytest.raises(xp.errors.UnknownEntry, match=r"no ledger 'c' in the database \(it has 'a', 'b'\)"):
         Ledger.load(url, "c")
     first.close(**OWNER)
     assert (xp.ledgers(url)[0].closed, xp.ledgers(url)[0].remaining) == (True, Cost(0))
@@ -58,7 +58,7 @@ def test_what_a_lasting_ledger_must_say(tmp_path: Path) -> None:
         make(url, unit="per\0son")
     with pytest.raises(xp.InvalidValue, match="there is no ledger file"):
         Ledger.load(url, "study")
-    ledger = make(url, noise=xp.SystemNoise())
+    ledger = make(url, noise=xp.noise.SystemNoise())
     with pytest.raises(xp.InvalidValue, match="predictable"):
         Ledger.load(url, "study", noise=xp.SeededNoise(1))
     for wrong in ("sqlite://study.db", "sqlite:///", "sqlite:///:memory:", "mysql://x", "study.db", 7):
@@ -93,11 +93,11 @@ def test_keys_need_mechanisms_that_another_process_recognises(new_url: Callable[
 
 def test_an_output_without_a_key_leaves_nothing(new_url: Callable[[], str]) -> None:
     ledger = make(new_url())
-    release = ledger.run(xp.Coin(epsilon=1, sensitivity=1, heads=1), on=3)
+    release = ledger.run(xp.mechanisms.Coin(epsilon=1, sensitivity=1, heads=1), on=3)
     told = [event.body for event in ledger.audit_trail()][-1]
     assert told["output"] is None
     assert ledger._store.output(release.entry.id) is None
-    with pytest.raises(xp.UnknownEntry):
+    with pytest.raises(xp.errors.UnknownEntry):
         ledger._store.output(0)
 
 
@@ -158,7 +158,7 @@ def test_what_no_database_can_keep_is_refused_before_it_is_asked_for(new_url: Ca
     ],
 )
 def test_errors_do_not_tell_passwords(url: str) -> None:
-    with pytest.raises((xp.InvalidValue, xp.LedgerUnavailable)) as refused:
+    with pytest.raises((xp.InvalidValue, xp.errors.LedgerUnavailable)) as refused:
         Ledger.load(url, "study", settings=Settings(patience=0.1))
     told = "".join(traceback.format_exception(refused.value))
     shown = told.replace(url, "")  # the test's own line
@@ -187,7 +187,7 @@ def test_without_recovery_balances_are_checked_all_the_same(new_url: Callable[[]
     url = new_url()
     make(url).reserve(GUARANTEE)
     execute(url, "UPDATE expost_account SET epsilon_reserved = 0, delta_reserved = 0")
-    with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="changed by hand"):
         Ledger.load(url, "study", recover=False, settings=Settings(patience=9)).reserve(GUARANTEE)
 
 
@@ -196,7 +196,7 @@ def test_a_ledger_that_was_idle_for_two_years(sqlite_url: Callable[[], str]) -> 
     url, year = sqlite_url(), 366 * 86400 * 10**6
     make(url, settings=Settings(clock=lambda: wall() - 2 * year))
     ledger = Ledger.load(url, "study")
-    with pytest.raises(xp.LedgerUnavailable, match="more than a year after the last line"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="more than a year after the last line"):
         ledger.raise_limit(epsilon=6, **OWNER)
     ledger.set_clock(**OWNER)
     ledger.raise_limit(epsilon=6, **OWNER)
@@ -228,14 +228,14 @@ def test_what_is_not_there_is_named(new_url: Callable[[], str]) -> None:
     """By the rules, too, for whoever asks the store itself."""
     ledger: Any = make(new_url())
     store = ledger._store
-    with pytest.raises(xp.UnknownEntry, match="no entry 99 in ledger 'study'"):
+    with pytest.raises(xp.errors.UnknownEntry, match="no entry 99 in ledger 'study'"):
         store.forfeit(99)
-    with pytest.raises(xp.UnknownEntry, match="'study' has no account 'none'"):
+    with pytest.raises(xp.errors.UnknownEntry, match="'study' has no account 'none'"):
         store.close(("study", "none"), Note("me", "because"))
     request = ledger._request("reserve", GUARANTEE, GUARANTEE, None, None)._replace(account=("study", "none"))
-    with pytest.raises(xp.UnknownEntry, match="'study' has no account 'none'"):
+    with pytest.raises(xp.errors.UnknownEntry, match="'study' has no account 'none'"):
         store.reserve(request, begin=True)
-    with pytest.raises(xp.UnknownEntry, match="entry"):
+    with pytest.raises(xp.errors.UnknownEntry, match="entry"):
         store.settle(99, "small", None)
     assert ledger.verify().sequence == 1
 

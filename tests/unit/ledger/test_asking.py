@@ -15,7 +15,7 @@ from expost.mechanism import PrivateData
 from expost.question import Question, Terms
 from toys import Fixed
 
-COIN = xp.Coin(epsilon=1, sensitivity=1)
+COIN = xp.mechanisms.Coin(epsilon=1, sensitivity=1)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def test_a_mechanism_has_its_own_terms(name: str, value: Any) -> None:
 
 NEITHER = {
     "ask it one": Rows(),
-    "is a class": xp.Coin,
+    "is a class": xp.mechanisms.Coin,
     r"reserved: ledger\.reserve": Guarantee.uniform(1),
     "got a str": "how many?",
     "got a NoneType": None,
@@ -139,7 +139,7 @@ def test_data_that_is_asked_questions_is_not_run_on() -> None:
 def test_data_of_another_relation_than_the_mechanism_is_refused() -> None:
     found = Ledger(epsilon=5)
     mechanism = Fixed(Guarantee({"out": 1}, neighbours="substitute"), "said")
-    with pytest.raises(xp.NeighbourMismatch):
+    with pytest.raises(xp.errors.NeighbourMismatch):
         found.run(mechanism, Rows("add-remove"))
     assert untouched(found)
     assert found.run(mechanism, Rows("substitute")).charged == Cost(1)

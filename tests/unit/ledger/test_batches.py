@@ -36,7 +36,7 @@ def test_a_batch_whose_answer_was_lost_is_applied_once(postgres_url: Callable[[]
     assert broken[0][0]["outcomes"][0]["entry"] == 2
     assert len(list(ledger.entries())) == 2
     engine._session(store._ledger).before = {"never heard of"}
-    with pytest.raises(xp.LedgerCorrupt, match="another process writes"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="another process writes"):
         ledger.reserve(GUARANTEE)
 
 
@@ -166,7 +166,7 @@ def test_a_first_batch_that_fails_is_not_the_last(postgres_url: Callable[[], str
         raise psycopg.DataError("not now")
 
     engine._write = fails
-    with pytest.raises(xp.LedgerUnavailable, match="not now"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="not now"):
         ledger.reserve(GUARANTEE)  # the first batch under a new name
     engine._write = real
     assert ledger.reserve(GUARANTEE).settle("small").id == 2

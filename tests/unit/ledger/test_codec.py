@@ -124,10 +124,10 @@ def test_mechanisms_outputs_come_back() -> None:
     ledger = xp.Ledger(epsilon=100, delta="0.1", noise=xp.SeededNoise(2))
     values = np.random.default_rng(0).normal(size=500)
     for mechanism, data in (
-        (xp.Coin(epsilon=1, sensitivity=1), 3),
+        (xp.mechanisms.Coin(epsilon=1, sensitivity=1), 3),
         (xp.Laplace(epsilon=1, sensitivity=1), np.arange(5)),
         (xp.SparseVector(threshold=2, at_most=2, epsilon=1, sensitivity=1), np.arange(5)),
-        (xp.StableInterquartileRange(epsilon=1, delta=1e-6), values),
+        (xp.mechanisms.StableInterquartileRange(epsilon=1, delta=1e-6), values),
     ):
         value = ledger.run(mechanism, on=data).output  # type: ignore[misc]
         again = codec.decode(codec.encode(value))
@@ -147,7 +147,7 @@ def test_what_is_sealed_is_opened_and_never_the_same_twice() -> None:
         stored = codec.sealed(text)
         assert codec.unsealed(stored) == text
         assert stored != codec.sealed(text)
-    with pytest.raises(xp.LedgerCorrupt, match="begins with 'nonce:'"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="begins with 'nonce:'"):
         codec.unsealed("17884")
 
 
@@ -184,8 +184,8 @@ def test_what_would_not_be_read_back_is_not_kept(value: Any, sqlite_url: Callabl
 
 
 def test_a_field_that_is_newer_than_the_output_is_at_its_default() -> None:
-    text = codec.encode(xp.LinearModel(((1.0,),), 1.0, True, 2.0, (0,)))
+    text = codec.encode(xp.mechanisms.LinearModel(((1.0,),), 1.0, True, 2.0, (0,)))
     content = json.loads(text)["$record"]
     assert content[0] == "expost:LinearModel"
     content[1] = [field for field in content[1] if field[0] not in ("missing", "features")]
-    assert codec.decode(canonical({"$record": content})) == xp.LinearModel(((1.0,),), 1.0, True)
+    assert codec.decode(canonical({"$record": content})) == xp.mechanisms.LinearModel(((1.0,),), 1.0, True)

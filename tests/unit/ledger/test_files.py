@@ -27,10 +27,10 @@ def test_a_removed_file_is_not_written(sqlite_url: Callable[[], str]) -> None:
     for file in file_of(url).parent.glob(f"{file_of(url).name}*"):
         file.unlink()
     for work in (lambda: ledger.reserve(GUARANTEE), lambda: spending.settle("small")):
-        with pytest.raises(xp.LedgerUnavailable, match="was removed or renamed"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match="was removed or renamed"):
             work()
     make(url, settings=Settings(patience=14))
-    with pytest.raises(xp.LedgerUnavailable, match="was replaced by another file"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="was replaced by another file"):
         ledger.reserve(GUARANTEE)
 
 
@@ -39,10 +39,10 @@ def refuses_other_files(url: str, ending: str, lost: str, others: str) -> None:
     ledger, file = make(url), Path(f"{file_of(url)}{ending}")
     ledger.reserve(GUARANTEE).settle("small")
     file.rename(f"{file}.away")
-    with pytest.raises(xp.LedgerUnavailable, match=lost):
+    with pytest.raises(xp.errors.LedgerUnavailable, match=lost):
         ledger.reserve(GUARANTEE)
     file.write_bytes(b"")
-    with pytest.raises(xp.LedgerUnavailable, match=others):
+    with pytest.raises(xp.errors.LedgerUnavailable, match=others):
         ledger.reserve(GUARANTEE)
     Path(f"{file}.away").replace(file)
     ledger.reserve(GUARANTEE).settle("small")
@@ -64,7 +64,7 @@ def test_a_log_that_is_replaced_before_the_first_commit_is_not_written(
     file = Path(f"{file_of(url)}{ending}")
     file.rename(f"{file}.away")
     file.write_bytes(b"")
-    with pytest.raises(xp.LedgerUnavailable, match=f"ending in {ending}"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match=f"ending in {ending}"):
         ledger.reserve(GUARANTEE)
     Path(f"{file}.away").replace(file)
     ledger.reserve(GUARANTEE).settle("small")
@@ -80,10 +80,10 @@ def test_a_second_name_is_refused(sqlite_url: Callable[[], str]) -> None:
     url = sqlite_url()
     ledger = make(url)
     os.link(file_of(url), f"{file_of(url)}-link")
-    with pytest.raises(xp.LedgerUnavailable, match=r"got 2 names \(hard links\)"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match=r"got 2 names \(hard links\)"):
         ledger.reserve(GUARANTEE)
     for read_only in (False, True):
-        with pytest.raises(xp.LedgerUnavailable, match="hard links"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match="hard links"):
             Ledger.load(f"{url}-link", "study", read_only=read_only)
     os.unlink(f"{file_of(url)}-link")
     ledger.reserve(GUARANTEE).settle("small")

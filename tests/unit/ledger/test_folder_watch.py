@@ -102,7 +102,7 @@ def test_a_lost_file_stays_lost(sqlite_url: Callable[[], str], watched: bool, en
         ledger._store._engine.files._watch.close()
     os.rename(path + ending, f"{path}-away")
     for _ in range(3):
-        with pytest.raises(xp.LedgerUnavailable, match=what):
+        with pytest.raises(xp.errors.LedgerUnavailable, match=what):
             ledger.reserve(GUARANTEE)
     os.rename(f"{path}-away", path + ending)
     ledger.reserve(GUARANTEE).settle("small")

@@ -100,7 +100,7 @@ def test_another_hand_can_only_forfeit_a_interaction(ledger: Ledger) -> None:
             end()
     assert found.entry.state == "reserved"
     found.forfeit()
-    with pytest.raises(xp.ReservationClosed):
+    with pytest.raises(xp.errors.ReservationClosed):
         talk.close()
     assert ledger.spent == told.guarantee.worst_case
 
@@ -195,7 +195,7 @@ def test_leaving_a_block_in_a_forked_copy_keeps_the_error() -> None:
     for begin in (True, False):
         spending = ledger.reserve(GUARANTEE, begin=begin)
 
-        def leave(spending: xp.Reservation = spending) -> None:
+        def leave(spending: xp.ledger.Reservation = spending) -> None:
             with spending:
                 raise KeyError("mine")
 

@@ -99,15 +99,17 @@ def test_a_lost_log_is_noticed(sqlite_url: Callable[[], str], tmp_path: Path) ->
     for suffix in ("", "-heads"):  # and not the log
         shutil.copy(f"{file_of(url)}{suffix}", tmp_path / "lost" / f"books.db{suffix}")
     after = Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False)
-    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 1, but .*-heads notes 11:.*nothing can be reserved"):
+    with pytest.raises(
+        xp.errors.LedgerCorrupt, match=r"ends at line 1, but .*-heads notes 11:.*nothing can be reserved"
+    ):
         after.reserve(GUARANTEE)
     assert after.spent == xp.Cost(0)  # it can be read
     for reader in (after, Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", read_only=True)):
-        with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="lines are lost"):
             reader.verify()
     after.close(**OWNER)  # as the documentation advises
     assert Ledger.load(f"sqlite:///{tmp_path}/lost/books.db", "study", recover=False).closed
-    with pytest.raises(xp.LedgerCorrupt, match="lines are lost"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="lines are lost"):
         after.verify()
 
 
@@ -125,10 +127,10 @@ def test_books_that_went_another_way_are_noticed(sqlite_url: Callable[[], str], 
     shutil.copy(f"{file_of(url)}-heads", f"{fork}-heads")
     again = Ledger.load(f"sqlite:///{fork}", "study", recover=False, settings=Settings(patience=14))
     for work in (lambda: again.reserve(GUARANTEE), again.verify):
-        with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="has another line 5"):
             work()
     again.close(**OWNER)
-    with pytest.raises(xp.LedgerCorrupt, match="has another line 5"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="has another line 5"):
         again.verify()  # still: lines of these books are not noted
 
 
@@ -140,7 +142,7 @@ def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
     heads.unlink()
     heads.mkdir()
     for work in (lambda: ledger.reserve(GUARANTEE), ledger.verify):
-        with pytest.raises(xp.LedgerUnavailable, match="let this user read the file"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match="let this user read the file"):
             work()
     heads.rmdir()
     ledger.reserve(GUARANTEE).settle("small")
@@ -185,7 +187,7 @@ def test_with_lost_lines_a_batch_closes_and_does_nothing_else(sqlite_url: Callab
     close, forfeit = steps_of(store, lambda: ledger.close(**OWNER), lambda: store.forfeit(spending.id))
     closed, refused = store._engine.apply(store._ledger, [close, forfeit])
     assert closed is None
-    assert isinstance(refused, xp.LedgerCorrupt)
+    assert isinstance(refused, xp.errors.LedgerCorrupt)
     assert ledger.closed
     assert spending.entry.state == "reserved"
 
@@ -211,7 +213,7 @@ def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None
     ledger.reserve(GUARANTEE).settle("small")
     ledger._store._engine.close()
     file_of(url).unlink()
-    with pytest.raises(xp.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):
         make(url, settings=Settings(patience=14))
     Path(f"{file_of(url)}-heads").unlink()
     make(url, settings=Settings(patience=14))
@@ -240,7 +242,7 @@ def test_a_noted_line_that_no_books_can_have(sqlite_url: Callable[[], str], line
     head = ledger.verify()
     Heads(str(file_of(url))).note("study", Head(line, head.hash))
     for work in (lambda: ledger.reserve(GUARANTEE), ledger.verify):
-        with pytest.raises(xp.LedgerCorrupt, match=f"ends at line 3, but .*-heads notes {line}:"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match=f"ends at line 3, but .*-heads notes {line}:"):
             work()
     ledger.close(**OWNER)
 
@@ -250,5 +252,5 @@ def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> 
     store: Any = ledger._store
     ledger.reserve(GUARANTEE).settle("small")
     store._engine._session(store._ledger).known = 40
-    with pytest.raises(xp.LedgerCorrupt, match="line 40 was acknowledged: lines are lost"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="line 40 was acknowledged: lines are lost"):
         ledger.reserve(GUARANTEE)

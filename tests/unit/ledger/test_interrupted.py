@@ -60,7 +60,7 @@ def test_a_reservation_that_was_interrupted_counts_for_the_next_one() -> None:
 
 def test_an_ending_that_was_interrupted_has_happened_once() -> None:
     store = struck(lambda store, request: store.settle(1, "half", None))
-    with pytest.raises(xp.ReservationClosed) as closed:
+    with pytest.raises(xp.errors.ReservationClosed) as closed:
         store.settle(1, "none", None)
     assert (closed.value.entry.state, closed.value.entry.part) == ("settled", "half")
     assert [(balance.spent, balance.reserved) for balance in store.balances(("ledger",))] == [(Cost("0.5"), Cost(0))]
@@ -72,7 +72,7 @@ def test_a_copy_in_another_process_is_read_and_not_spent() -> None:
     ledger.reserve(HALF)
     store._process = ELSEWHERE
     for work in (lambda: ledger.reserve(HALF), lambda: ledger.create_account("a", epsilon=1), lambda: store.forfeit(1)):
-        with pytest.raises(xp.LedgerUnavailable):
+        with pytest.raises(xp.errors.LedgerUnavailable):
             work()
     assert (ledger.reserved, ledger.spent, ledger.accounts) == (Cost("0.5"), Cost(0), ())
 
@@ -109,7 +109,7 @@ def test_what_was_ended_elsewhere_stays_as_it_ended() -> None:
     error = RuntimeError("later")
     spending.forfeit(error)
     assert not hasattr(error, "__notes__")
-    with pytest.raises(xp.ReservationClosed):
+    with pytest.raises(xp.errors.ReservationClosed):
         spending.forfeit()
     assert (ledger.spent, ledger.reserved, spending.entry.state) == (Cost(0), Cost(0), "settled")
 

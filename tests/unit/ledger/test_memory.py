@@ -23,7 +23,7 @@ def test_the_store_itself_prices_a_part() -> None:
     store = MemoryStore("ledger", Cost(1), None)
     guarantee = Guarantee({"a": 0.5})
     entry = store.reserve(Request("reserve", ("ledger",), guarantee, guarantee, None, None), begin=True)
-    with pytest.raises(xp.UnknownPart):
+    with pytest.raises(xp.errors.UnknownPart):
         store.settle(entry.id, "b", None)
     (balance,) = store.balances(("ledger",))
     assert (balance.spent, balance.reserved, balance.remaining) == (Cost(0), Cost(0.5), Cost(0.5))
@@ -39,7 +39,7 @@ def test_an_interrupt_anywhere_never_gives_back_too_much(ending: str) -> None:
         with interrupted(line):
             spending.settle("small") if ending == "settle" else getattr(spending, ending)()
         for attempt in (spending.void, spending.forfeit):
-            with contextlib.suppress(xp.ReservationClosed):
+            with contextlib.suppress(xp.errors.ReservationClosed):
                 attempt()
         charged = sum((entry.charged for entry in ledger.entries() if entry.charged), Cost(0))
         assert charged <= ledger.spent + ledger.reserved
@@ -86,7 +86,7 @@ def test_balances_that_contradict_the_trail_are_found() -> None:
     ledger.verify()
     store: Any = ledger._store
     store._accounts["ledger",] = store._accounts["ledger",]._replace(reserved=Cost(0))
-    with pytest.raises(xp.LedgerCorrupt, match="balances are not those"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="balances are not those"):
         ledger.verify()
 
 
@@ -131,7 +131,7 @@ def test_a_signal_handler_cannot_write_in_between() -> None:
     real = store._clock
 
     def struck() -> int:
-        with pytest.raises(xp.LedgerUnavailable, match="interrupted while it wrote"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match="interrupted while it wrote"):
             ledger.reserve(Guarantee.uniform(0.5))
         return int(real())
 

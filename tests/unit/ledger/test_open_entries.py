@@ -26,7 +26,7 @@ def test_any_number_of_open_entries_is_found(sqlite_url: Callable[[], str]) -> N
     """Reserved and ended in any order, past the end of the row's list and back."""
     url = sqlite_url()
     ledger, draw = make(url, epsilon=1000), random.Random(7)
-    reserved: dict[int, xp.Reservation] = {}
+    reserved: dict[int, xp.ledger.Reservation] = {}
     crowded = 0
     for chance in (0.9, 0.3, 0.7, 0.1):
         for _ in range(3 * OPEN_IN_ROW):
@@ -53,7 +53,7 @@ def test_all_open_entries_are_forfeited(sqlite_url: Callable[[], str]) -> None:
     assert ledger._store.recover() == count
     assert rows(url, "SELECT count(*) FROM expost_open") == [(0,)]
     assert rows(url, "SELECT state, count(*) FROM expost_entry GROUP BY state") == [("forfeited", count)]
-    with pytest.raises(xp.ReservationClosed):
+    with pytest.raises(xp.errors.ReservationClosed):
         reserved[-1].settle("small")
     ledger.verify()
 
@@ -66,7 +66,7 @@ def test_a_changed_list_is_found(sqlite_url: Callable[[], str], listed: str) -> 
     ledger.reserve(GUARANTEE)
     execute(url, f"UPDATE expost_account SET open = '{listed}'")
     wrong = "listed twice" if listed.count("1") == 2 else "entry 1 is not as the audit trail records it"
-    with pytest.raises(xp.LedgerCorrupt, match=wrong):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=wrong):
         ledger.verify()
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         xp.Ledger.load(url, "study").reserve(GUARANTEE)

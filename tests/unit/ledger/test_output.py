@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from expost import AlreadyReserved, Guarantee, InvalidValue, Laplace, Ledger, UnknownEntry
+from expost import Guarantee, InvalidValue, Laplace, Ledger
+from expost.errors import AlreadyReserved, UnknownEntry
 from expost.ledger.kept import MOST_KEPT
 from expost.ledger.memory import MemoryStore
 

@@ -41,12 +41,12 @@ def test_a_session_that_does_not_wait_for_the_disk(postgres_url: Callable[[], st
     ledger.reserve(GUARANTEE).settle("small")  # turned on
     store: Any = ledger._store
     store._engine._writer.execute("SET synchronous_commit = off")
-    with pytest.raises(xp.LedgerUnavailable, match="synchronous_commit is off"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="synchronous_commit is off"):
         ledger.reserve(GUARANTEE)
 
 
 def test_a_server_that_is_not_there() -> None:
-    with pytest.raises(xp.LedgerUnavailable, match="does not answer"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="does not answer"):
         Ledger.load("postgresql://expost@127.0.0.1:1/none", "study", settings=Settings(patience=0.1))
 
 
@@ -66,7 +66,7 @@ def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
 
     real = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(xp.MissingDependency, match=r"pip install 'expost\[postgres\]'"):
+    with pytest.raises(xp.errors.MissingDependency, match=r"pip install 'expost\[postgres\]'"):
         Ledger.load("postgresql://nowhere/none", "study")
 
 
@@ -76,7 +76,7 @@ def test_a_server_that_goes_away_and_comes_back() -> None:
         ledger = make(server.url, settings=Settings(patience=0.1))
         spending = ledger.reserve(GUARANTEE)
         server.stop("immediate")
-        with pytest.raises(xp.LedgerUnavailable, match="does not answer") as lost:
+        with pytest.raises(xp.errors.LedgerUnavailable, match="does not answer") as lost:
             spending.settle("small")
         assert "stays reserved" in lost.value.__notes__[-1]
         server.start()
@@ -99,20 +99,26 @@ def test_missing_rights_are_named(server: Server) -> None:
     url = server.new_database(name)
     execute(url, f"CREATE ROLE {name} LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     theirs = url.replace("expost@", f"{name}@")
-    with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for schema.*needs CREATE"):
+    with pytest.raises(
+        xp.errors.LedgerUnavailable, match=r"denied the request: permission denied for schema.*needs CREATE"
+    ):
         make(theirs)
     make(url)
     with pytest.raises(
-        xp.LedgerUnavailable, match=r"denied the request: permission denied for table.*grant this user USAGE"
+        xp.errors.LedgerUnavailable, match=r"denied the request: permission denied for table.*grant this user USAGE"
     ):
         Ledger.load(theirs, "study")
     execute(url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
     ledger = Ledger.load(theirs, "study")
-    with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for function expost_spend"):
+    with pytest.raises(
+        xp.errors.LedgerUnavailable, match=r"denied the request: permission denied for function expost_spend"
+    ):
         ledger.reserve(GUARANTEE)
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_spend TO {name}")
     ledger.run(Fixed(GUARANTEE, 7, part="small"), key="k")
-    with pytest.raises(xp.LedgerUnavailable, match=r"denied the request: permission denied for function expost_govern"):
+    with pytest.raises(
+        xp.errors.LedgerUnavailable, match=r"denied the request: permission denied for function expost_govern"
+    ):
         ledger.create_account("alice", epsilon=1)
     execute(url, f"GRANT EXECUTE ON FUNCTION expost_govern TO {name}")
     ledger.create_account("alice", epsilon=1).reserve(GUARANTEE.uniform(0.5)).settle("any")
@@ -140,7 +146,7 @@ def test_analysts_spend_and_owners_govern(server: Server) -> None:
         lambda: analyst.close(**OWNER),
         lambda: make(theirs, name="mine"),
     ):
-        with pytest.raises(xp.LedgerUnavailable, match="denied the request"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match="denied the request"):
             work()
     for table in ("ledger", "account", "guarantee", "owner", "entry", "event"):
         for statement in (f"UPDATE expost_{table} SET ledger = 1", f"DELETE FROM expost_{table}"):

@@ -101,14 +101,14 @@ def test_a_copy_that_was_not_finished_is_not_read(
     with monkeypatch.context() as disk:
         disk.setattr(shutil, "copyfile", full)
         for _ in range(2):
-            with pytest.raises(xp.LedgerUnavailable, match="No space left"):
+            with pytest.raises(xp.errors.LedgerUnavailable, match="No space left"):
                 Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
     reader: Any = Ledger.load(f"sqlite:///{copy}", "study", read_only=True)
     reader._store._engine.close()
     with monkeypatch.context() as disk:
         disk.setattr(shutil, "copyfile", full)
         for _ in range(2):
-            with pytest.raises(xp.LedgerUnavailable, match="No space left"):
+            with pytest.raises(xp.errors.LedgerUnavailable, match="No space left"):
                 assert reader.spent
     assert reader.spent == ledger.spent == GUARANTEE.cost_of("small")
 
@@ -121,7 +121,7 @@ def test_a_file_that_is_gone_is_not_made_anew_by_reading(sqlite_url: Callable[[]
     reader: Any = Ledger.load(url, "study", read_only=True)
     file_of(url).unlink()
     for work in (lambda: ledger.remaining, ledger.statement, ledger.verify, lambda: reader.remaining, reader.verify):
-        with pytest.raises(xp.LedgerUnavailable, match=r"was removed or renamed|cannot be read: No such file"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match=r"was removed or renamed|cannot be read: No such file"):
             work()
     assert not file_of(url).exists()
 
@@ -134,5 +134,5 @@ def test_texts_that_cannot_be_read_are_damage(sqlite_url: Callable[[], str]) -> 
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET label = CAST(x'ff77' AS TEXT)")
     for work in (ledger.statement, ledger.verify, lambda: list(ledger.entries())):
-        with pytest.raises(xp.LedgerCorrupt, match="damaged"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="damaged"):
             work()

@@ -59,7 +59,7 @@ def test_an_account_without_the_meters_of_its_ledger_spends_nothing() -> None:
     assert isinstance(store, MemoryStore)
     store._accounts["ledger",] = store._accounts["ledger",]._replace(meters=None)
     for work in (lambda: ledger.reserve(GUARANTEE), lambda: store.settle(spending.id, "small", None)):
-        with pytest.raises(xp.LedgerCorrupt):
+        with pytest.raises(xp.errors.LedgerCorrupt):
             work()
 
 
@@ -94,7 +94,7 @@ def test_endings_move_no_clock() -> None:
     assert tick(now, at, Remark(("ledger",), note)) == now  # never backwards
     assert tick(now, at, SetClock(note)) == at
     assert tick(at, at + TRUST + HOUR, Close(("ledger",), note)) == at
-    with pytest.raises(xp.LedgerUnavailable):
+    with pytest.raises(xp.errors.LedgerUnavailable):
         tick(at, at + TRUST + HOUR, Remark(("ledger",), note))
 
 
@@ -124,7 +124,7 @@ def test_a_guarantee_is_read_as_what_its_hash_says() -> None:
         for guarantee in many:
             text = codec.guarantee_text(guarantee)
             assert guarantee_of(sha256(text), text) == guarantee
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         guarantee_of(sha256("another"), codec.guarantee_text(GUARANTEE))
 
 
@@ -139,7 +139,7 @@ def test_an_entry_that_is_marked_as_one_of_another_level_is_not_read(
     (team if account == "study/team" else ledger).reserve(GUARANTEE).settle("small")
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET below = 1 - below")
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         ledger.reservation(1)
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         ledger.verify()

@@ -122,7 +122,7 @@ def test_what_may_have_happened() -> None:
 )
 def test_what_cannot_have_happened(events: list[Any]) -> None:
     replay(trail(*events[:-1]))  # all but the last may
-    with pytest.raises(xp.LedgerCorrupt, match="cannot have happened"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="cannot have happened"):
         replay(trail(*events))
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_have_happened(events: list[Any]) -> None:
 )
 def test_balances_that_cannot_be(levels: list[list[int]]) -> None:
     events = [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0], "part": "some"}), ("reserve", 2, SMALL)]
-    with pytest.raises(xp.LedgerCorrupt, match="the rules would have written"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="the rules would have written"):
         replay(trail(*events, levels=levels))
 
 
@@ -149,5 +149,5 @@ def test_a_line_that_lacks_what_every_line_has_is_not_read(lacks: str) -> None:
     line = {"at": 0, "body": {}, "entry": None, "event": "close", "levels": [], "sequence": 2, "user": None}
     TrailLine.read(canonical(line), GENESIS)
     del line[lacks]
-    with pytest.raises(xp.LedgerCorrupt, match="a line of the audit trail cannot be read"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="a line of the audit trail cannot be read"):
         TrailLine.read(canonical(line), GENESIS)

@@ -227,7 +227,7 @@ def test_only_the_role_that_reserved_ends_an_entry(party: Party, do: str) -> Non
     assert party.spend(party.role(), step) == [{"denied": "expost"}]
     assert party.spend(party.role(), step, {"do": "beat"}) == [{"denied": "expost"}, {}]
     theirs = Ledger.load(party.role(), "study")
-    with pytest.raises(xp.LedgerUnavailable, match="was reserved by the database's role 'expost'"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="was reserved by the database's role 'expost'"):
         theirs.reservation(1).settle("small")
     assert not spending.entry.begun
     assert Ledger.load(party.url, "study").reservation(1).settle("small").charged == GUARANTEE.cost_of("small")
@@ -352,7 +352,7 @@ def test_a_schema_that_is_everybodys_is_refused(party: Party) -> None:
     )
     with pytest.raises(psycopg.Error, match="REVOKE CREATE ON SCHEMA public FROM PUBLIC"):
         party.spend(mine, {"do": "recover", "dead": []})
-    with pytest.raises(xp.LedgerUnavailable, match="REVOKE CREATE ON SCHEMA"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="REVOKE CREATE ON SCHEMA"):
         party.ledger.create_account("alice", epsilon=1)
     assert party.ledger.limit == Cost(5, delta=1e-3)
     execute(party.url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")

@@ -195,7 +195,7 @@ def test_tampering_is_found_from_a_head(new_url: Callable[[], str], tamper: Call
     url = new_url()
     ledger = make(url)
     head = tamper(ledger, url)
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         ledger.verify(head, since=True)
 
 

@@ -80,7 +80,7 @@ def test_a_connection_that_is_lost_while_reading(
     monkeypatch.setattr(Verification, "_instant", lose)
     assert ledger.verify().sequence == 5  # the second time it was read, which began after the first loss
     losses[:] = [1] * 5
-    with pytest.raises(xp.LedgerUnavailable, match="lost while the ledger was being read"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="lost while the ledger was being read"):
         ledger.verify()
     monkeypatch.undo()
     ledger.verify()

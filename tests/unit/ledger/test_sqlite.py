@@ -30,13 +30,15 @@ def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(xp.LedgerUnavailable, match=r"cannot be written.*let this user read and write it, its folder"):
+    with pytest.raises(
+        xp.errors.LedgerUnavailable, match=r"cannot be written.*let this user read and write it, its folder"
+    ):
         make(f"sqlite:///{tmp_path}/no such folder/books.db")
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello world " * 100)
-    with pytest.raises(xp.LedgerCorrupt, match="not an SQLite database"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="not an SQLite database"):
         Ledger.load(f"sqlite:///{tmp_path}/notes.txt", "study")
 
 
@@ -70,7 +72,7 @@ def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(xp.InvalidValue, match="has no ledgers"):
         xp.Ledger.load(f"sqlite:///{other}", "patients")
     assert other.read_bytes() == before
-    with pytest.raises(xp.LedgerCorrupt, match="not an SQLite database"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="not an SQLite database"):
         xp.ledgers(f"sqlite:///{junk}")
 
 

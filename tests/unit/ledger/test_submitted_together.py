@@ -52,7 +52,7 @@ def writer(engine: Steps) -> Writer:
 def test_outcomes_come_in_order_of_steps() -> None:
     engine = Steps()
     steps = [*range(3 * MOST)]
-    refused = xp.UnknownEntry("not allowed")
+    refused = xp.errors.UnknownEntry("not allowed")
     asked: list[Any] = [*steps, refused]  # a step that is not allowed has its error as outcome
     assert writer(engine).submit_all(1, asked) == asked
     assert [step for batch in engine.batches for step in batch] == asked
@@ -89,17 +89,17 @@ def test_a_commit_that_is_lost_is_raised() -> None:
     def call() -> None:
         try:
             batch.submit_all(1, [1, 2, 3])
-        except xp.LedgerUnavailable as error:
+        except xp.errors.LedgerUnavailable as error:
             raised.append(error)
 
-    lost = xp.LedgerUnavailable("gone")
+    lost = xp.errors.LedgerUnavailable("gone")
     engine.errors = {1: lost, 2: lost}
     caller = threading.Thread(target=call)
     caller.start()
     wait_until(lambda: engine.batches)
     engine.go.set()
     caller.join(60)
-    assert [type(error) for error in raised] == [xp.LedgerUnavailable]
+    assert [type(error) for error in raised] == [xp.errors.LedgerUnavailable]
     engine.errors = {}
     assert batch.submit_all(1, [1, 2, 3]) == [1, 2, 3]
 
@@ -151,7 +151,7 @@ def test_a_writer_that_is_garbage_ends_its_thread_and_closes_its_database() -> N
 def test_nothing_is_submitted_while_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Steps()
     monkeypatch.setattr("sys.is_finalizing", lambda: True)
-    with pytest.raises(xp.LedgerUnavailable):
+    with pytest.raises(xp.errors.LedgerUnavailable):
         writer(engine).submit_all(1, [1])  # type: ignore[list-item]
     assert engine.batches == []
 

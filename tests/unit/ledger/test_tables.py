@@ -52,14 +52,14 @@ def test_parts_that_a_database_does_not_take_for_text(new_url: Callable[[], str]
     make(url).reserve(guarantee, key=key).settle("c")
     ledger = Ledger.load(url, "study")
     ledger.reserve(guarantee, key=key + "y").settle("c")
-    with pytest.raises(xp.AlreadyReserved):
+    with pytest.raises(xp.errors.AlreadyReserved):
         ledger.reserve(guarantee, key=key)
     other = make(url, name="other")
     other.reserve(guarantee, key=key).settle("c")
     for entry in (1, 2):
         disarm(url, "expost_entry")
         execute(url, f"DELETE FROM expost_entry WHERE ledger = 1 AND number = {entry}")
-        with pytest.raises(xp.LedgerCorrupt, match="the tables rejected a step"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="the tables rejected a step"):
             ledger.reserve(guarantee, key=key + "y" * (entry - 1))
     other.verify()
 
@@ -156,12 +156,12 @@ def test_a_key_whose_entry_was_removed_is_not_sampled_again(new_url: Callable[[]
     disarm(url, "expost_entry")
     execute(url, "DELETE FROM expost_entry WHERE number = 1")
     for party in (ledger, Ledger.load(url, "study")):
-        with pytest.raises(xp.LedgerCorrupt, match="the tables rejected a step"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="the tables rejected a step"):
             party.run(told, on=lambda: sampled.append(1), key='k "quoted" \u00e9')
         assert party.run(told, key="another").value == 7
         assert party.run(told, on=lambda: 8, key=f"new {id(party)}").value == 8
     assert not sampled
-    with pytest.raises(xp.LedgerCorrupt, match="entry 1 is in the audit trail, but was removed"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="entry 1 is in the audit trail, but was removed"):
         ledger.verify()
 
 
@@ -176,17 +176,17 @@ def test_an_entry_that_was_removed_does_not_end(new_url: Callable[[], str], step
     disarm(url, "expost_entry")
     execute(url, f"DELETE FROM expost_entry WHERE number = {first}")
     rest = ("small", None) if step == "settle" else ()
-    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
         getattr(store, step)(first, *rest)
     work = partial(store.void, second), partial(getattr(store, step), first, *rest)
-    with pytest.raises(xp.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=r"expost: entry 1 was removed; see verify\(\)"):
         store._engine.apply(store._ledger, steps_of(store, *work))
     assert len(list(ledger.audit_trail())) == lines
     store.void(second)
-    with pytest.raises(xp.LedgerCorrupt, match="entry 1 was removed"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="entry 1 was removed"):
         store.forfeit(first)
     beat(ledger)  # tries again in vain, and looks
-    with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="not the sum of its open entries"):
         ledger.reserve(GUARANTEE)
 
 
@@ -206,8 +206,12 @@ def test_a_rule_of_the_custodians_own_is_named_and_harms_nobody_else(new_url: Ca
     with held(ledger) as answers:
         for label in ("bad", "good", "bad"):
             answers.ask(partial(ledger.reserve, GUARANTEE, label=label))
-    assert [type(answer) for answer in answers] == [xp.LedgerCorrupt, xp.Reservation, xp.LedgerCorrupt]
-    with pytest.raises(xp.LedgerCorrupt, match=r'the tables rejected a step that the rules allow.*"ours"'):
+    assert [type(answer) for answer in answers] == [
+        xp.errors.LedgerCorrupt,
+        xp.ledger.Reservation,
+        xp.errors.LedgerCorrupt,
+    ]
+    with pytest.raises(xp.errors.LedgerCorrupt, match=r'the tables rejected a step that the rules allow.*"ours"'):
         ledger.reserve(GUARANTEE, label="bad")
     assert answers[1].settle("small").id == 2
     ledger.verify()
@@ -230,9 +234,9 @@ def test_a_ledger_is_not_created_again(new_url: Callable[[], str]) -> None:
         f"UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0, line = {head.sequence + 1}",
     )
     for known in (None, head):
-        with pytest.raises(xp.LedgerCorrupt, match="created once"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="created once"):
             ledger.verify(known)
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         ledger.verify(head, since=True)
 
 
@@ -255,7 +259,9 @@ def test_a_part_that_was_not_paid_for_is_found(new_url: Callable[[], str]) -> No
         f"UPDATE expost_entry SET charged_epsilon = {small}",
         f"UPDATE expost_account SET epsilon_spent = {small}",
     )
-    with pytest.raises(xp.LedgerCorrupt, match=r"line 3 .*\(settle\) cannot have happened: the rules would have"):
+    with pytest.raises(
+        xp.errors.LedgerCorrupt, match=r"line 3 .*\(settle\) cannot have happened: the rules would have"
+    ):
         ledger.verify()
 
 
@@ -298,7 +304,7 @@ def test_a_reader_that_takes_long_stops_no_writer(outdated: tuple[str, Ledger]) 
     url, ledger = outdated
     with psycopg.connect(url) as reader:
         reader.execute("SELECT count(*) FROM expost_entry")
-        with pytest.raises(xp.Busy, match=r"must be migrated.*nothing was changed: try again"):
+        with pytest.raises(xp.errors.Busy, match=r"must be migrated.*nothing was changed: try again"):
             Ledger.load(url, "study", settings=Settings(patience=0.5, turn=0.3))
         with loading(url, 0.3) as got:
             ledger.reserve(GUARANTEE).settle("small")

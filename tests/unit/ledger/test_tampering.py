@@ -45,7 +45,7 @@ def test_tampering_that_the_tables_allow_is_found(new_url: Callable[[], str], st
     ledger.reserve(GUARANTEE)
     ledger.verify()
     execute(url, statement.format(**(OF_LINES if url.startswith("sqlite") else OF_LINES_ON_SERVERS)))
-    with pytest.raises(xp.LedgerCorrupt, match=TAMPERING[statement]):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=TAMPERING[statement]):
         ledger.verify()
 
 
@@ -55,7 +55,7 @@ def test_a_changed_output_is_found(tmp_path: Path) -> None:
     told = Fixed(GUARANTEE, None, part="small")
     ledger.run(told, on=lambda: 7, key="k")
     execute(url, "DROP TRIGGER expost_entry_ends_once", "UPDATE expost_entry SET output = '8'")
-    with pytest.raises(xp.LedgerCorrupt, match="not the one that was published"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="not the one that was published"):
         ledger.run(told, key="k")
 
 
@@ -88,7 +88,7 @@ def test_rewriting_past_the_tables_defences_is_found(new_url: Callable[[], str],
     for table in ("expost_entry", "expost_ledger", "expost_guarantee"):
         disarm(url, table)
     execute(url, statement)
-    with pytest.raises(xp.LedgerCorrupt, match=REWRITING[statement]):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=REWRITING[statement]):
         ledger.verify(known=head)
 
 
@@ -122,7 +122,7 @@ def test_a_key_that_was_used_twice_is_found(new_url: Callable[[], str], end: boo
         ),
     )
     Path(f"{url.removeprefix('sqlite:///')}-heads").unlink(missing_ok=True)
-    with pytest.raises(xp.LedgerCorrupt, match="a key belongs to more than one entry"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="a key belongs to more than one entry"):
         ledger.verify()
 
 
@@ -140,7 +140,7 @@ def test_outputs_that_were_removed_after_others_were_dropped_are_found(new_url: 
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET output = NULL")
     for work in (ledger.verify, lambda: ledger.verify(head, since=True), lambda: ledger.output("two")):
-        with pytest.raises(xp.LedgerCorrupt, match="stored output of entry 2 was removed"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="stored output of entry 2 was removed"):
             work()
 
 
@@ -150,7 +150,7 @@ def test_a_changed_clock_of_the_books_is_found(new_url: Callable[[], str]) -> No
     head = ledger.verify()
     execute(url, "UPDATE expost_account SET at = at + 3600000000 WHERE parent IS NULL")
     for since in (False, True):
-        with pytest.raises(xp.LedgerCorrupt, match="the ledger's clock"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="the ledger's clock"):
             ledger.verify(head, since=since)
 
 
@@ -169,7 +169,7 @@ def test_an_entry_before_the_first_is_found(tmp_path: Path) -> None:
         "PRAGMA ignore_check_constraints = ON",
         f"INSERT INTO expost_entry (number, key, {columns}) SELECT 0, 'fresh', {columns} FROM expost_entry",
     )
-    with pytest.raises(xp.LedgerCorrupt, match="entry 0 is not in the audit trail"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="entry 0 is not in the audit trail"):
         ledger.verify()
 
 
@@ -184,7 +184,7 @@ def test_a_line_in_the_place_of_another_is_found(tmp_path: Path) -> None:
     assert path.read_bytes().count(place + b"\x02") == 1
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(path.read_bytes().replace(place + b"\x02", place + b"\x03"))
-    with pytest.raises(xp.LedgerCorrupt, match="line 2 of the audit trail is in the place of line 3"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="line 2 of the audit trail is in the place of line 3"):
         Ledger.load(f"sqlite:///{damaged}", "study").verify(head)
 
 
@@ -194,7 +194,7 @@ def test_an_output_that_was_removed_is_not_delivered_as_none(new_url: Callable[[
     ledger.run(told, on=lambda: 7, key="k")
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET output = NULL")
-    with pytest.raises(xp.LedgerCorrupt, match="stored output of entry 1 was removed"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="stored output of entry 1 was removed"):
         ledger.run(told, key="k")
 
 
@@ -208,7 +208,7 @@ def test_a_balance_that_was_changed_by_hand_stops_all_spending(new_url: Callable
     beat(ledger, other)
     for party in (ledger, other):
         for work in (party.recover, partial(party.reserve, GUARANTEE)):
-            with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+            with pytest.raises(xp.errors.LedgerCorrupt, match="not the sum of its open entries"):
                 work()
     assert len(list(other.entries())) == 1  # reading goes on
     execute(url, "UPDATE expost_account SET epsilon_reserved = epsilon_reserved + 1")
@@ -239,7 +239,7 @@ def test_a_balance_that_was_changed_by_hand_is_found_below(new_url: Callable[[],
     Ledger.load(url, "study").reserve(GUARANTEE, begin=False).void()
     disarm(url, "expost_account")
     execute(url, statement)
-    with pytest.raises(xp.LedgerCorrupt, match="'study' has reserved is not the sum of its open entries"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="'study' has reserved is not the sum of its open entries"):
         Ledger.load(url, "study").account("team").account("bob").reserve(GUARANTEE)
     Ledger.load(url, "other").reserve(GUARANTEE).settle("small")
 
@@ -258,10 +258,10 @@ def test_a_balance_that_was_changed_by_hand_locks_nobody_out(new_url: Callable[[
     assert (ledger.spent, ledger.reserved) == (Cost(0), Cost(0, "1e-6"))
     assert str(ledger.statement())
     ledger.export(tmp_path / "trail")
-    with pytest.raises(xp.LedgerCorrupt, match="balances are not those that follow from the audit trail"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="balances are not those that follow from the audit trail"):
         ledger.verify()
     for work in (ledger.recover, partial(ledger.reserve, GUARANTEE)):
-        with pytest.raises(xp.LedgerCorrupt, match="not the sum of its open entries"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="not the sum of its open entries"):
             work()
     ledger.close(**OWNER)
     assert Ledger.load(url, "study").closed
@@ -315,7 +315,7 @@ def test_each_number_of_the_meters_is_verified(new_url: Callable[[], str]) -> No
     for place in range(14):
         changed = [number + (place == k) for k, number in enumerate(numbers)]
         execute(url, f"UPDATE expost_account SET meters = '{str(changed).replace(' ', '')}'")
-        with pytest.raises(xp.LedgerCorrupt, match="balances are not those"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="balances are not those"):
             ledger.verify()
     execute(url, f"UPDATE expost_account SET meters = '{str(numbers).replace(' ', '')}'")
     ledger.verify()
@@ -330,7 +330,7 @@ def test_numbers_of_meters_are_whole_numbers(tmp_path: Path) -> None:
         lambda: ledger.reserve(SMALL), lambda: ledger.remaining, ledger.statement, ledger.verify, ledger.recover,
     ]  # fmt: skip
     for attempt in attempts:
-        with pytest.raises(xp.LedgerCorrupt, match="changed by hand"):
+        with pytest.raises(xp.errors.LedgerCorrupt, match="changed by hand"):
             attempt()
     assert [event.kind for event in ledger.audit_trail()][-1] == "reserve"
     Ledger.load(url, "study")
@@ -341,7 +341,7 @@ def test_charges_on_meters_are_whole_numbers(tmp_path: Path) -> None:
     ledger = make_metered(url)
     disarm(url, "expost_entry")
     execute(url, "UPDATE expost_entry SET charged_meters = replace(charged_meters, ',0,3', '.5,0,3') WHERE number = 1")
-    with pytest.raises(xp.LedgerCorrupt, match="entry 1 is not as the audit trail records it"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="entry 1 is not as the audit trail records it"):
         ledger.verify()
 
 
@@ -350,7 +350,7 @@ def test_an_account_that_lost_its_meters_reserves_nothing(tmp_path: Path) -> Non
     ledger = make_metered(url)
     disarm(url, "expost_account")
     execute(url, "UPDATE expost_account SET meters = NULL")
-    with pytest.raises(xp.LedgerCorrupt, match="has other meters than its ledger"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="has other meters than its ledger"):
         ledger.reserve(SMALL)
-    with pytest.raises(xp.LedgerCorrupt, match="balances are not those"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="balances are not those"):
         ledger.verify()

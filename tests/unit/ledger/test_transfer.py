@@ -31,10 +31,10 @@ def test_a_copy_does_not_replace_a_ledger(new_url: Callable[[], str]) -> None:
     here, there = new_url(), new_url()
     spent(here)
     other = make(there)
-    with pytest.raises(xp.AlreadyExists):
+    with pytest.raises(xp.errors.AlreadyExists):
         transfer.copy_ledger(here, "study", there, NOTE)
     assert other.verify().sequence == 1
-    with pytest.raises(xp.UnknownEntry, match="no ledger 'none' in the source"):
+    with pytest.raises(xp.errors.UnknownEntry, match="no ledger 'none' in the source"):
         transfer.copy_ledger(here, "none", there, NOTE)
 
 
@@ -43,7 +43,7 @@ def test_an_output_that_was_changed_is_not_copied(new_url: Callable[[], str]) ->
     spent(here)
     disarm(here, "expost_entry")
     execute(here, "UPDATE expost_entry SET output = '8'")
-    with pytest.raises(xp.LedgerCorrupt, match="the stored output of entry 1 is not the one that was published"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match="the stored output of entry 1 is not the one that was published"):
         transfer.copy_ledger(here, "study", there, NOTE)
     assert xp.ledgers(there) == ()
 
@@ -66,7 +66,7 @@ def test_what_is_open_is_forfeited_in_the_copy(new_url: Callable[[], str]) -> No
 def test_what_is_not_an_export_is_not_imported(text: str, new_url: Callable[[], str], tmp_path: Path) -> None:
     (tmp_path / "export").write_text(text)
     url = new_url()
-    with pytest.raises((xp.InvalidValue, xp.LedgerCorrupt)):
+    with pytest.raises((xp.InvalidValue, xp.errors.LedgerCorrupt)):
         transfer.import_export(str(tmp_path / "export"), url, NOTE)
     assert xp.ledgers(url) == ()
 
@@ -78,7 +78,7 @@ def test_an_export_that_was_changed_is_not_imported(
     file, url = tmp_path / "export", sqlite_url()
     spent(sqlite_url()).export(file)
     file.write_text(file.read_text().replace(*change))
-    with pytest.raises(xp.LedgerCorrupt):
+    with pytest.raises(xp.errors.LedgerCorrupt):
         transfer.import_export(str(file), url, NOTE)
 
 
@@ -96,7 +96,7 @@ def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
         return found
 
     monkeypatch.setattr(DurableStore, "balances", late)
-    with pytest.raises(xp.Busy, match="the copy lacks lines and was closed: the ledger was closed, too"):
+    with pytest.raises(xp.errors.Busy, match="the copy lacks lines and was closed: the ledger was closed, too"):
         transfer.move_ledger(here, "study", there, NOTE)
     assert Ledger.load(there, "study").closed
 

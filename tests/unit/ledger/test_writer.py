@@ -78,16 +78,16 @@ def test_callers_that_wait_are_committed_together() -> None:
     assert [len(batch) for batch in engine.batches] == [1, 19]
 
 
-@pytest.mark.parametrize("error", [xp.LedgerUnavailable("gone"), RuntimeError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [xp.errors.LedgerUnavailable("gone"), RuntimeError(), KeyboardInterrupt()])
 def test_a_commit_that_fails_fails_for_all_who_were_in_it(error: BaseException) -> None:
     engine = Slow()
     engine.error = error
     batch = Writer(engine)  # type: ignore[arg-type]
     first, *others = crowd(batch, 5, engine)
     assert first == 0
-    assert all(isinstance(other, type(error) | xp.LedgerUnavailable) for other in others)
+    assert all(isinstance(other, type(error) | xp.errors.LedgerUnavailable) for other in others)
     assert len({id(other) for other in others}) == 4
-    together = [1, 4] if isinstance(error, xp.LedgerUnavailable) else [1, 4, 1, 1, 1, 1]
+    together = [1, 4] if isinstance(error, xp.errors.LedgerUnavailable) else [1, 4, 1, 1, 1, 1]
     assert [len(operations) for operations in engine.batches] == together
     engine.error = None
     assert batch.submit(1, 9) == 9
@@ -164,7 +164,7 @@ def test_a_finalizer_in_the_writer_thread_is_refused() -> None:
         def release(self) -> None:
             try:
                 batch.submit(1, 1)
-            except xp.LedgerUnavailable as error:
+            except xp.errors.LedgerUnavailable as error:
                 refused.append(error)
             self.set()
 
@@ -267,7 +267,7 @@ def test_a_caller_that_is_interrupted_takes_nobody_along() -> None:
     assert [list(steps) for steps in engine.batches] == [[0], [2]]
 
 
-@pytest.mark.parametrize(("error", "tried"), [(xp.Busy("locked"), 2), (xp.LedgerCorrupt("broken"), 4)])
+@pytest.mark.parametrize(("error", "tried"), [(xp.errors.Busy("locked"), 2), (xp.errors.LedgerCorrupt("broken"), 4)])
 def test_a_database_that_is_out_of_reach_is_tried_once_for_all_that_wait(error: Exception, tried: int) -> None:
     """Three ledgers wait for a fourth. An error about one ledger is no reason not to try the others."""
     engine = Slow()
@@ -310,7 +310,7 @@ def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
     first = threading.Thread(target=batch.submit, args=(1, 0))
     first.start()
     wait_until(lambda: engine.batches)
-    with pytest.raises(xp.Busy, match=r"took more than 0\.05 seconds; nothing was recorded"):
+    with pytest.raises(xp.errors.Busy, match=r"took more than 0\.05 seconds; nothing was recorded"):
         batch.submit(1, 1)
     engine.settings = Settings()  # the thread has the step that was given up to pass over, which may take a while
     engine.go.set()
@@ -322,10 +322,10 @@ def test_a_caller_waits_for_others_no_longer_than_its_patience() -> None:
 def test_steps_that_are_submitted_together_are_lost_together() -> None:
     engine = Slow()
     engine.go.set()
-    engine.error = xp.LedgerUnavailable("gone")
+    engine.error = xp.errors.LedgerUnavailable("gone")
     batch = Writer(engine)  # type: ignore[arg-type]
     steps: Any = [1, 2, 3]
-    with pytest.raises(xp.LedgerUnavailable, match="gone"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="gone"):
         batch.submit_all(1, steps)
     engine.error = None
     assert batch.submit_all(1, steps) == steps
@@ -339,7 +339,7 @@ def test_steps_that_nobody_took_up_in_time_are_not_recorded_later() -> None:
     first.start()
     wait_until(lambda: engine.batches)
     steps: Any = [1, 2, 3]
-    with pytest.raises(xp.Busy, match="nothing was recorded"):
+    with pytest.raises(xp.errors.Busy, match="nothing was recorded"):
         batch.submit_all(1, steps)
     engine.settings = Settings()
     engine.go.set()
@@ -385,7 +385,7 @@ def test_a_signal_handler_cannot_write_in_the_middle_of_writing(new_url: Callabl
     real = engine.apply
 
     def struck(*given: Any) -> Any:
-        with pytest.raises(xp.LedgerUnavailable, match="interrupted while it wrote"):
+        with pytest.raises(xp.errors.LedgerUnavailable, match="interrupted while it wrote"):
             ledger.reserve(GUARANTEE)
         return real(*given)
 
@@ -399,7 +399,7 @@ def test_a_signal_handler_cannot_write_in_the_middle_of_writing(new_url: Callabl
 def test_nothing_is_begun_while_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow()
     monkeypatch.setattr(sys, "is_finalizing", lambda: True)
-    with pytest.raises(xp.LedgerUnavailable, match="the process is ending"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="the process is ending"):
         Writer(engine).submit(1, 1)  # type: ignore[arg-type]
     monkeypatch.undo()
     assert engine.batches == []

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedResponse
+from expost import DiscreteGaussian, Gaussian, Laplace
+from expost.mechanisms import Exponential, RandomizedResponse
 from expost.mechanisms.numbers import Shape
 from soak import SOAK
 

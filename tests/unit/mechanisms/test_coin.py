@@ -1,7 +1,8 @@
 import pytest
 
 import expost as xp
-from expost import Coin, Cost
+from expost import Cost
+from expost.mechanisms import Coin
 
 
 def test_it_contains_no_data_and_compares() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from expost import DiscreteGaussian, Exponential, Guarantee, Laplace, Mechanism, PermuteAndFlip, RandomizedResponse
+from expost import DiscreteGaussian, Guarantee, Laplace, Mechanism, PermuteAndFlip
+from expost.mechanisms import Exponential, RandomizedResponse
 from expost.noise import bernoulli_exp, rounded_laplace
 from expost.verify import FiniteMechanism, check, law, least_delta, tabulate
 

@@ -11,12 +11,12 @@ import expost as xp
 from expost.verify import check, tabulate
 
 NOISE = xp.SeededNoise(2)
-MEDIAN = xp.Median(epsilon=1, bounds=(0, 9), neighbours="add-remove")
+MEDIAN = xp.mechanisms.MedianOfRecords(epsilon=1, bounds=(0, 9), neighbours="add-remove")
 DATA = {"a": np.array([1, 2, 3]), "b": np.array([], np.int64)}
 
 
-def by_group(**changed: Any) -> xp.ByGroup:
-    return xp.ByGroup(**{"mechanism": MEDIAN, "groups": ("a", "b"), "split": "value", **changed})
+def by_group(**changed: Any) -> xp.mechanisms.ByGroup:
+    return xp.mechanisms.ByGroup(**{"mechanism": MEDIAN, "groups": ("a", "b"), "split": "value", **changed})
 
 
 def test_groups_cost_what_one_costs() -> None:
@@ -24,14 +24,16 @@ def test_groups_cost_what_one_costs() -> None:
     release = ledger.run(by_group(), on=DATA)
     assert set(release.value) == {"a", "b"}
     assert release.entry.charged == xp.Cost(1)
-    means = xp.ByGroup(mechanism=xp.Mean(epsilon=1, bounds=(0, 9)), groups=["a", "b"], split="record")
+    means = xp.mechanisms.ByGroup(
+        mechanism=xp.mechanisms.MeanOfRecords(epsilon=1, bounds=(0, 9)), groups=["a", "b"], split="record"
+    )
     release = xp.Ledger(epsilon=1).run(means, on={"a": np.ones(100), "b": np.full(7, 3)})
     assert str(release).count("records clamped to") == 2
     assert release.entry.charged == xp.Cost(1)
 
 
 def test_what_a_group_did_not_use_is_refunded() -> None:
-    ladder = xp.QuantileLadder(quantile=0.5, within=9, epsilon=1, bounds=(0, 9), neighbours="add-remove")
+    ladder = xp.mechanisms.QuantileLadder(quantile=0.5, within=9, epsilon=1, bounds=(0, 9), neighbours="add-remove")
     groups = by_group(mechanism=ladder)
     output = {"a": ladder.sample(np.full(5000, 4), NOISE), "b": ladder.sample(np.full(5000, 4), NOISE)}
     parts = [ladder.part_of(output[group]) for group in ("a", "b")]
@@ -42,7 +44,7 @@ def test_what_a_group_did_not_use_is_refunded() -> None:
 @pytest.mark.slow
 def test_the_guarantee_holds_and_half_of_it_does_not() -> None:
     """Randomised response for one record of each group: all data, all of the code's own draws."""
-    coin = xp.RandomizedResponse(epsilon=1, choices=2)
+    coin = xp.mechanisms.RandomizedResponse(epsilon=1, choices=2)
     groups = by_group(mechanism=coin, split="record")
     data = {pair: {"a": pair[0], "b": pair[1]} for pair in product((0, 1), repeat=2)}
     pairs = [(x, y) for x in data for y in data if sum(a != b for a, b in zip(x, y, strict=True)) == 1]
@@ -54,7 +56,7 @@ def test_the_guarantee_holds_and_half_of_it_does_not() -> None:
         def part_of(self, output: Any) -> Any:
             return "released"
 
-        def sample(self, data: Any, noise: xp.NoiseSource) -> Any:
+        def sample(self, data: Any, noise: xp.noise.NoiseSource) -> Any:
             return tuple(groups.sample(data, noise).values())
 
     table = tabulate(Hashable(), data, pairs, missing=missing)
@@ -71,7 +73,7 @@ def test_the_guarantee_holds_and_half_of_it_does_not() -> None:
         {"groups": "ab"},
         {"split": "other"},
         {"mechanism": 3},
-        {"mechanism": xp.Mean(epsilon=1, bounds=(0, 1))},  # substitution, split by value
+        {"mechanism": xp.mechanisms.MeanOfRecords(epsilon=1, bounds=(0, 1))},  # substitution, split by value
     ],
 )
 def test_parameters_are_refused(wrong: dict[str, Any]) -> None:

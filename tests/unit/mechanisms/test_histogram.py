@@ -39,7 +39,7 @@ def distance(found: Counter[Any], law: dict[Any, float]) -> float:
 
 def test_the_loss_reaches_epsilon_and_with_half_the_distance_exceeds_it() -> None:
     """ln P/Q of an output is the rate times the difference of its distances; the normaliser is the same for all."""
-    rate = xp.Histogram(epsilon=3, edges=(0, 1, 2, 3))._rate
+    rate = xp.mechanisms.Histogram(epsilon=3, edges=(0, 1, 2, 3))._rate
     neighbours = [(1, -1, 0), (1, 0, -1), (0, 1, -1)]
     losses = {
         rate * (size(y) - size(tuple(a - b for a, b in zip(y, moved, strict=True))))
@@ -74,10 +74,10 @@ def test_counts_are_clamped_after_the_noise() -> None:
 
 
 def test_counts_add_up_to_the_number_of_records() -> None:
-    mechanism = xp.Histogram(epsilon=1, edges=range_edges(20))
+    mechanism = xp.mechanisms.Histogram(epsilon=1, edges=range_edges(20))
     data = np.random.default_rng(0).integers(0, 20, 500)
     assert {int(mechanism.sample(data, NOISE).sum()) for _ in range(20)} == {500}
-    assert xp.Histogram(epsilon=1, edges=(0, 1)).sample(np.zeros(7), NOISE).tolist() == [7]
+    assert xp.mechanisms.Histogram(epsilon=1, edges=(0, 1)).sample(np.zeros(7), NOISE).tolist() == [7]
 
 
 def range_edges(cells: int) -> list[float]:
@@ -85,7 +85,7 @@ def range_edges(cells: int) -> list[float]:
 
 
 def test_with_a_large_epsilon_counts_are_exact_more_often_than_with_independent_noise() -> None:
-    mechanism, counts = xp.Histogram(epsilon=8, edges=range_edges(20)), np.full(20, 50)
+    mechanism, counts = xp.mechanisms.Histogram(epsilon=8, edges=range_edges(20)), np.full(20, 50)
     data = np.repeat(np.arange(20), 50)
     ours = np.mean([np.abs(mechanism.sample(data, NOISE) - counts).mean() for _ in range(300)])
     plain = xp.Laplace(epsilon=8, sensitivity=2)
@@ -94,7 +94,7 @@ def test_with_a_large_epsilon_counts_are_exact_more_often_than_with_independent_
 
 
 def test_values_are_counted_between_the_edges() -> None:
-    mechanism = xp.Histogram(epsilon=1, edges=(0, 1, 2), missing=1.5)
+    mechanism = xp.mechanisms.Histogram(epsilon=1, edges=(0, 1, 2), missing=1.5)
     data = np.array([-np.inf, -1, 0, 0.5, 1, 2, 3, np.inf, np.nan, 1.7e308])
     assert mechanism.counts(data).tolist() == [4, 6]
     assert mechanism.counts(np.array([2**63 - 1, -(2**63)])).tolist() == [1, 1]
@@ -102,7 +102,7 @@ def test_values_are_counted_between_the_edges() -> None:
 
 
 def test_errors_stay_within_their_bound() -> None:
-    mechanism = xp.Histogram(epsilon=1, edges=range_edges(8))
+    mechanism = xp.mechanisms.Histogram(epsilon=1, edges=range_edges(8))
     worst = [np.abs(mechanism.sample(np.array([]), NOISE)).max() for _ in range(300)]
     assert np.mean(np.array(worst) > mechanism.error_bound("0.9")) <= 0.1
 
@@ -112,17 +112,17 @@ def test_errors_stay_within_their_bound() -> None:
 )
 def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidValue):
-        xp.Histogram(**{"epsilon": 1, "edges": (0, 1), **wrong})
+        xp.mechanisms.Histogram(**{"epsilon": 1, "edges": (0, 1), **wrong})
 
 
 def test_too_many_cells_are_refused() -> None:
     with pytest.raises(xp.InvalidValue, match="cells"):
-        xp.Histogram(epsilon=1, edges=range_edges(histogram._MOST + 1))
+        xp.mechanisms.Histogram(epsilon=1, edges=range_edges(histogram._MOST + 1))
 
 
 @pytest.mark.parametrize("data", [np.zeros((2, 2)), 3.0])
 def test_shapes_are_refused_before_any_charge(data: Any) -> None:
     ledger = xp.Ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue):
-        ledger.run(xp.Histogram(epsilon=1, edges=(0, 1)), on=data)
+        ledger.run(xp.mechanisms.Histogram(epsilon=1, edges=(0, 1)), on=data)
     assert ledger.remaining.epsilon == 1

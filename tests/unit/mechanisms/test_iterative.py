@@ -132,7 +132,7 @@ def test_guarantees_are_planned_or_checked() -> None:
 
 def test_any_mechanism_may_be_a_step() -> None:
     """Randomised responses as steps, stopped by their answers: the exact law keeps the guarantee."""
-    answer = xp.RandomizedResponse(epsilon=0.5, choices=2)
+    answer = xp.mechanisms.RandomizedResponse(epsilon=0.5, choices=2)
     mechanism = xp.Iterative(
         steps=[answer] * 2,
         stops=[1, 2],
@@ -216,7 +216,7 @@ def test_a_step_out_of_turn_is_refused_and_the_run_goes_on() -> None:
     with opened(book, walk()) as interaction:
         first, twin = next(iter(interaction)), next(iter(interaction))
         first(1.0)
-        with pytest.raises(xp.InteractionClosed, match="taken already"):
+        with pytest.raises(xp.errors.InteractionClosed, match="taken already"):
             twin(1.0)
     assert next(book.entries()).state == "settled"
 

@@ -57,7 +57,7 @@ def test_laplace_noise_counts_the_least_steps_that_data_may_have(
 
 
 def test_randomised_response_knows_its_choices() -> None:
-    mechanism = xp.RandomizedResponse(epsilon=1, choices=10)
+    mechanism = xp.mechanisms.RandomizedResponse(epsilon=1, choices=10)
     assert mechanism.renyi_prices(ORDER).worst == units(randomized_response(ORDER, 1, 10))
     assert mechanism.renyi_prices(ORDER).worst < tangent_prices(mechanism.guarantee, ORDER).worst
 
@@ -99,14 +99,14 @@ def test_steps_of_normal_noise_add_up_their_means() -> None:
 
 
 def test_a_step_that_needs_a_delta_leaves_the_guarantee() -> None:
-    step = xp.StableMedian(epsilon=1, delta="1e-6", proposed="0.1", bounds=(0, 1))
+    step = xp.mechanisms.StableMedian(epsilon=1, delta="1e-6", proposed="0.1", bounds=(0, 1))
     run = xp.Iterative(steps=(step,), stops=(1,), delta="1e-5", neighbours="substitute")
     assert run.renyi_prices(ORDER) == tangent_prices(run.guarantee, ORDER)
     assert run.renyi_prices(ORDER).delta > 0
 
 
 def test_a_wrapper_has_the_prices_of_its_inner_mechanism() -> None:
-    descent = xp.LogisticDescent(epsilon=1, delta="1e-6", features=3, norm=1, steps=20, every=10)
+    descent = xp.mechanisms.LogisticDescent(epsilon=1, delta="1e-6", features=3, norm=1, steps=20, every=10)
     assert descent.renyi_prices(ORDER) == descent.inner.renyi_prices(ORDER)
     assert descent.gaussian_prices() == descent.inner.gaussian_prices()
 
@@ -139,7 +139,7 @@ def test_a_ledger_charges_training_at_every_stop_at_most_what_a_renyi_filter_doe
     )
     once = PoissonSampledDpEvent(0.06, GaussianDpEvent(1.8))
     for stop in stops:
-        ledger = xp.Ledger(8, "1e-5", accounting=xp.RenyiAccounting(order=8))
+        ledger = xp.Ledger(8, "1e-5", accounting=xp.accounting.RenyiAccounting(order=8))
         with ledger.open(training) as interaction:
             for step in interaction:
                 step.batch(1)

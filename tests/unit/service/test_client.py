@@ -161,7 +161,9 @@ def test_the_same_exceptions(connection: Connection, running: Running) -> None:
         connection.ledger.run(looked_up.sum("old", bounds=(0, 1)).mechanism(epsilon=1))
     key = secrets.token_hex(8)
     connection.ledger.run(table.where("age > 1").count().mechanism(epsilon=0.1), key=key)
-    with pytest.raises(xp.KeyConflict, match=f"key '{key}' was used before, for a request with another question"):
+    with pytest.raises(
+        xp.errors.KeyConflict, match=f"key '{key}' was used before, for a request with another question"
+    ):
         connection.ledger.run(table.where("age > 2").count().mechanism(epsilon=0.1), key=key)
     with pytest.raises(UnknownEntry):
         connection.ask("nothing", [{"name": "x", "kind": "count", "epsilon": 1}])
@@ -247,7 +249,7 @@ def test_wrong_addresses_are_told_apart_at_once(
     url, token = address(port, running.address), running.secrets["alice"]
     monkeypatch.setattr(time, "sleep", paused)
     monkeypatch.setattr(asyncio, "sleep", paused)
-    with pytest.raises(xp.LedgerUnavailable) as told:
+    with pytest.raises(xp.errors.LedgerUnavailable) as told:
         xp.connect(url, token) if kind == "sync" else asyncio.run(_closed(url, token))
     assert said.format(port=port) in str(told.value)
 
@@ -258,7 +260,9 @@ async def _closed(url: str, token: str) -> None:
 
 @pytest.mark.parametrize(("status", "text"), [(200, "<html>"), (404, "<html>"), (403, "{}"), (200, "hello")])
 def test_another_server_is_not_this_service(status: int, text: str) -> None:
-    with pytest.raises(xp.LedgerUnavailable, match=f"not this service .status {status}.: check host, port and path"):
+    with pytest.raises(
+        xp.errors.LedgerUnavailable, match=f"not this service .status {status}.: check host, port and path"
+    ):
         xp.connect("https://host", "xp_a_b", transport=Elsewhere(status, text))
 
 
@@ -283,5 +287,5 @@ def test_what_cannot_be_sent_is_refused_before_anything_is(url: str, token: Any,
 
 
 def test_in_the_clear_if_that_is_wanted() -> None:
-    with pytest.raises(xp.LedgerUnavailable, match="not this service"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="not this service"):
         xp.connect("http://host.example", "xp_a_b", in_the_clear=True, transport=Elsewhere(404, ""))

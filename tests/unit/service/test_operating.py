@@ -92,9 +92,11 @@ def test_the_client_says_what_is_wrong_with_tls(secured: Running, monkeypatch: p
 
     monkeypatch.setattr(time, "sleep", paused)
     token = secured.secrets["alice"]
-    with pytest.raises(xp.LedgerUnavailable, match="if it serves TLS, say https://"):
+    with pytest.raises(xp.errors.LedgerUnavailable, match="if it serves TLS, say https://"):
         xp.connect(secured.address.replace("https:", "http:"), token)
-    with pytest.raises(xp.LedgerUnavailable, match=r"the certificate of 127.0.0.1:\d+ is not trusted \(self-signed"):
+    with pytest.raises(
+        xp.errors.LedgerUnavailable, match=r"the certificate of 127.0.0.1:\d+ is not trusted \(self-signed"
+    ):
         xp.connect(secured.address, token)
 
 

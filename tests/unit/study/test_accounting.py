@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from commands import CliRunner
-from expost import BudgetExceeded, Cost, Gaussian, InvalidStudy, Ledger
+from expost import BudgetExceeded, Cost, Gaussian, Ledger
 from expost.accounting.renyi import tangent_prices
 from expost.cli.main import app
+from expost.errors import InvalidStudy
 from expost.guarantee import Guarantee
 from expost.study import plan_study, read_study, record_of, report_html, run_study
 from expost.study.kinds.kind import Accuracy

@@ -114,7 +114,7 @@ def test_too_few_values_for_a_trim_are_told_before_and_after(tmp_path: Path) -> 
 def test_an_accuracy_that_is_not_affordable_does_not_fit(tmp_path: Path) -> None:
     plan = plan_study(study_of(tmp_path, question("much", "count", where="age > 9", epsilon=3.99), count(accuracy=50)))
     assert [line.fit for line in plan.lines] == ["fits", "cannot fit"]
-    with pytest.raises(xp.InvalidStudy, match=r"takes ε .*, more than the ε 4 that it may use"):
+    with pytest.raises(xp.errors.InvalidStudy, match=r"takes ε .*, more than the ε 4 that it may use"):
         plan_study(study_of(tmp_path, question("paid", "sum", column="cost", bounds=[0, 1000], accuracy=1)))
 
 
@@ -131,7 +131,7 @@ def test_an_accuracy_that_is_not_affordable_does_not_fit(tmp_path: Path) -> None
     ],
 )
 def test_mistakes(tmp_path: Path, keys: dict[str, object], message: str) -> None:
-    with pytest.raises(xp.InvalidStudy, match=message):
+    with pytest.raises(xp.errors.InvalidStudy, match=message):
         plan_study(study_of(tmp_path, count(**keys)))
 
 
@@ -173,5 +173,5 @@ def test_bounds_may_be_left_out_and_what_finding_a_range_did_not_use_is_refunded
 @pytest.mark.parametrize("kind", ["mean", "variance"])
 def test_groups_need_bounds(tmp_path: Path, kind: str) -> None:
     by_city = question("each", kind, column="cost", by="city", by_keys=["Rome", "Oslo"], epsilon=1)
-    with pytest.raises(xp.InvalidStudy, match="within bounds: state 'bounds', or leave 'by' out"):
+    with pytest.raises(xp.errors.InvalidStudy, match="within bounds: state 'bounds', or leave 'by' out"):
         plan_study(study_of(tmp_path, by_city))

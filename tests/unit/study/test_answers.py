@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from commands import CliRunner
-from expost import Laplace, Ledger, LedgerCorrupt
+from expost import Laplace, Ledger
 from expost.cli.main import app
+from expost.errors import LedgerCorrupt
 from expost.frame import Frame
 from expost.study import plan_study, read_study, run_study
 from expost.study.answers import NOT_KEPT, as_rows, published

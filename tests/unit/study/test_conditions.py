@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from commands import CliRunner
-from expost import BudgetExceeded, Cost, InvalidStudy
+from expost import BudgetExceeded, Cost
 from expost.cli.main import app
+from expost.errors import InvalidStudy
 from expost.study import plan_study, read_study, run_study
 from studies import (
     ABOVE,

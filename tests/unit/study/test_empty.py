@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from expost import Cost, InvalidStudy
+from expost import Cost
+from expost.errors import InvalidStudy
 from expost.study import read_study, run_study
 from studies import COUNT, PEOPLE, question, write_study
 

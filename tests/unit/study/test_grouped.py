@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from expost import Cost, InvalidStudy, SeededNoise
+from expost import Cost, SeededNoise
+from expost.errors import InvalidStudy
 from expost.service.dashboard.forms import question_of
 from expost.study import plan_study, read_study, record_of, run_study
 from expost.study.report import report_html

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from expost import InvalidStudy, SeededNoise
+from expost import SeededNoise
+from expost.errors import InvalidStudy
 from expost.study import read_study, run_study
 from expost.study.kinds import KINDS
 from expost.study.run import Outcome

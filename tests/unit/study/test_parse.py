@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost import Cost, InvalidStudy
+from expost import Cost
+from expost.errors import InvalidStudy
 from expost.study import parse_study
 from expost.study.key import ledger_key
 from expost.study.kinds import KINDS

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from expost import Cost, InvalidStudy, InvalidValue, Ledger
+from expost import Cost, InvalidValue, Ledger
+from expost.errors import InvalidStudy
 from expost.study import epsilon_for, parse_study, plan_study, read_study, run_study
 from expost.study.kinds.kind import Accuracy
 from expost.study.model import Study

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from commands import CliRunner
-from expost import Cost, InvalidStudy, Ledger
+from expost import Cost, Ledger
 from expost.cli.main import app
 from expost.data.duckdb import DuckDB
+from expost.errors import InvalidStudy
 from expost.study import plan_study, read_study, record_of, run_study
 from studies import (
     CANARY,

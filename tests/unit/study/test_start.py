@@ -6,8 +6,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from expost import Cost, InvalidStudy, InvalidValue, SeededNoise
+from expost import Cost, InvalidValue, SeededNoise
 from expost.data.duckdb import DuckDB
+from expost.errors import InvalidStudy
 from expost.study import parse_study, plan_study, read_study, run_study, starter
 from studies import CANARY, write_people
 

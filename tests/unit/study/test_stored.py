@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from commands import CliRunner
-from expost import Cost, InvalidStudy, Ledger
+from expost import Cost, Ledger
 from expost.cli.main import app
 from expost.data.duckdb import DuckDB
+from expost.errors import InvalidStudy
 from expost.study import plan_study, read_study, run_study
 from expost.study.model import Question
 from expost.study.run import Outcome, Result

@@ -38,7 +38,7 @@ def test_a_plan_refuses_what_the_stated_number_of_units_is_too_small_for(tmp_pat
     """Empty values do not count: however many there are, the others are at most as many as the rows."""
     path = write_study(tmp_path, question("few", kind, column="cost", epsilon="0.01"), epsilon=10)
     path.write_text(path.read_text().replace("[limit]", "size = 6000\n\n[limit]").replace('"0.01"', "0.01"))
-    with pytest.raises(xp.InvalidStudy, match="6,000 records are too few"):
+    with pytest.raises(xp.errors.InvalidStudy, match="6,000 records are too few"):
         plan_study(read_study(path))
 
 
@@ -97,9 +97,9 @@ def test_a_public_number_that_is_too_small_is_refused_before_any_charge(tmp_path
     """By `plan`, if the study states the number; by `run` in any case."""
     path = write_study(tmp_path, asked)
     plan_study(read_study(path))  # nobody looked at the data yet
-    with pytest.raises(xp.InvalidStudy, match="6,000 records are too few"):
+    with pytest.raises(xp.errors.InvalidStudy, match="6,000 records are too few"):
         run_study(read_study(path))
     path.write_text(path.read_text().replace('unit = "row"', 'unit = "row"\nsize = 6000'))
-    with pytest.raises(xp.InvalidStudy, match="6,000 records are too few"):
+    with pytest.raises(xp.errors.InvalidStudy, match="6,000 records are too few"):
         plan_study(read_study(path))
     assert not (tmp_path / "books.db").exists()

@@ -35,7 +35,7 @@ def test_geometric_and_laplace_weights_fall_by_e() -> None:
 
 
 def test_the_coins_own_code_keeps_its_guarantee_and_not_half_of_it() -> None:
-    coin = xp.Coin(epsilon=1, sensitivity=1)
+    coin = xp.mechanisms.Coin(epsilon=1, sensitivity=1)
     table = tabulate(coin, {"seven": 7, "eight": 8}, [("seven", "eight")], missing=Fraction(1, 100))
     assert table.laws["seven"][WITHHELD] == table.laws["eight"][WITHHELD] == Fraction(1, 2)
     assert check(table, Guarantee({"answered": 1, "nothing": 0}, delta="0.02")).holds is True

@@ -135,5 +135,5 @@ def test_what_is_no_mechanism() -> None:
     for neighbours in ([(0, 1)], [0], [(0, 0, 0)]):
         with pytest.raises(xp.InvalidValue, match="pairs of databases that have a law"):
             FiniteMechanism({0: {"a": Fraction(1)}}, neighbours)
-    with pytest.raises(xp.UnknownPart):
+    with pytest.raises(xp.errors.UnknownPart):
         check(response(2), Guarantee({"no": 1}))

@@ -15,7 +15,7 @@ _MUCH = 4000  # n·ε from which on the noise of sums is small beside what a med
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearRegression(BoundedFit):
+class RegressionOfRecords(BoundedFit):
     """Linear regression with pure ε: :class:`TheilSen` or :class:`LeastSquares`, whichever suits the public facts.
 
     One feature and n·ε below 4000: the median of slopes. The noise of sums would be larger than what the median
@@ -32,7 +32,7 @@ class LinearRegression(BoundedFit):
     missing
         What NaN counts as, in features and target alike.
 
-    >>> LinearRegression(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1)).method(n=1000)
+    >>> RegressionOfRecords(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1)).method(n=1000)
     TheilSen(epsilon=1.0, bounds=((0.0, 1.0),), target_bounds=(0.0, 1.0), slope_share=Fraction(1, 2), missing=0.0)
 
     Proof: thm-linear-regression

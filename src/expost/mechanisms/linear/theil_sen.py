@@ -14,10 +14,10 @@ from expost.checks import as_share, split_epsilon
 from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS, BoundedFit, LinearFit
-from expost.mechanisms.moments.moments import Mean, mean_within
+from expost.mechanisms.moments.moments import MeanOfRecords, mean_within
 from expost.mechanisms.quantiles.candidates import Lattice
 from expost.mechanisms.quantiles.ordered import arrange
-from expost.mechanisms.quantiles.quantiles import Median
+from expost.mechanisms.quantiles.quantiles import MedianOfRecords
 from expost.mechanisms.quantiles.windows import Target, Windows
 from expost.noise import NoiseSource
 
@@ -33,11 +33,11 @@ _STEEPEST = sqrt(1 / 2)
 class TheilSen(BoundedFit):
     """A line through records with one feature: the median of the slopes between pairs of records, with pure ε.
 
-    Half of ε chooses the slope, by its rank among the slopes (see :class:`Median`). The rest is for the
-    :class:`Mean` of the target less slope times feature, which makes the intercept. Outliers hardly move the slope,
-    and few records are enough. Where n·ε is below 64, the line is kept within the target's bounds, and a
-    :class:`Median` takes the place of the mean. Where residuals are skewed, the slope is not that of least squares,
-    however many records there are.
+    Half of ε chooses the slope, by its rank among the slopes (see :class:`MedianOfRecords`). The rest is for the mean
+    (:class:`MeanOfRecords`) of the target less slope times feature, which makes the intercept. Outliers hardly move the
+    slope, and few records are enough. Where n·ε is below 64, the line is kept within the target's bounds, and a median
+    takes the place of the mean. Where residuals are skewed, the slope is not that of least squares, however many
+    records there are.
 
     The data is an array with a row per person: the feature, and the target last. Neighbours exchange one person, and
     n is public. Values are clamped to their bounds.
@@ -103,10 +103,10 @@ class TheilSen(BoundedFit):
         feature, target = points.T
         reach, spent = 1 + abs(slope), self._budgets[1]
         if self._few(len(points)):
-            middle = Median(epsilon=spent, bounds=(-1, 1), grid=Fraction(1, 32), neighbours="substitute")
+            middle = MedianOfRecords(epsilon=spent, bounds=(-1, 1), grid=Fraction(1, 32), neighbours="substitute")
             return float(cast(float, middle.sample(target - slope * feature, noise)))  # never withheld: it has bounds
         scales = _doublings(len(points) * spent / 16, 0, 6)
-        mean = Mean(epsilon=spent, bounds=(-reach, reach), scales=scales)
+        mean = MeanOfRecords(epsilon=spent, bounds=(-reach, reach), scales=scales)
         return mean_within(mean, target - slope * feature, noise)
 
 

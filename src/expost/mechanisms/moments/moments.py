@@ -330,7 +330,7 @@ class _Moment(OptionalBounds[NDArray[Any], Any], WithinInterval):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mean(_Moment):
+class MeanOfRecords(_Moment):
     """The mean, with noise for an interval that contains nearly all records where bounds are loose.
 
     Where n·ε is at least 2000 and ε at most 2, a :class:`TypicalRange` chooses the interval with a twelfth of ε, unless
@@ -362,7 +362,7 @@ class Mean(_Moment):
     missing
         What NaN counts as.
 
-    >>> Mean(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
+    >>> MeanOfRecords(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
     Cost(1)
 
     Proof: thm-moments
@@ -394,7 +394,7 @@ class Mean(_Moment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variance(_Moment):
+class VarianceOfRecords(_Moment):
     """The variance (divided by n), with noise for an interval that contains nearly all records.
 
     Unless n·ε is below 100, a small share of ε is for the mean. The mean square around that moves less than the
@@ -403,9 +403,9 @@ class Variance(_Moment):
     Parameters
     ----------
     epsilon, bounds, range_share, scales, missing
-        As for :class:`Mean`.
+        As for :class:`MeanOfRecords`.
 
-    >>> Variance(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
+    >>> VarianceOfRecords(epsilon=1, bounds=(0, 1_000_000)).guarantee.worst_case
     Cost(1)
 
     Proof: thm-moments
@@ -444,7 +444,7 @@ class Variance(_Moment):
         return comoment_moved(share, (extent, extent), (width, width))
 
 
-def mean_within(mean: Mean, data: Any, noise: NoiseSource) -> float:
+def mean_within(mean: MeanOfRecords, data: Any, noise: NoiseSource) -> float:
     """A mean within bounds, without its error: no ε is spent on that."""
     values = records(data, mean.bounds, float(mean.missing))
     clamp = mean._clamp(values, noise)

@@ -128,7 +128,7 @@ def _stairs(epsilon: Fraction, size: int) -> Staircase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Covariance(_Paired):
+class CovarianceOfRecords(_Paired):
     """The covariance of two columns (divided by n), with pure ε.
 
     The data is an array with a row of two numbers per person; neighbours exchange one, and n is public. Values are
@@ -145,7 +145,7 @@ class Covariance(_Paired):
     missing
         What NaN counts as, in both columns.
 
-    >>> Covariance(epsilon=1, bounds=[(0, 1), (0, 100)]).guarantee.worst_case
+    >>> CovarianceOfRecords(epsilon=1, bounds=[(0, 1), (0, 100)]).guarantee.worst_case
     Cost(1)
 
     Proof: thm-covariance
@@ -194,7 +194,7 @@ class Covariance(_Paired):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correlation(_Paired):
+class CorrelationOfRecords(_Paired):
     """The correlation of two columns (Pearson's), with pure ε: from two variances and a covariance with a third each.
 
     The value is between −1 and 1, and 0 where a noisy variance is not above 0. Without bounds it comes with the level
@@ -203,9 +203,9 @@ class Correlation(_Paired):
     Parameters
     ----------
     epsilon, bounds, missing
-        As for :class:`Covariance`.
+        As for :class:`CovarianceOfRecords`.
 
-    >>> Correlation(epsilon=1, bounds=[(0, 1), (0, 100)]).guarantee.worst_case
+    >>> CorrelationOfRecords(epsilon=1, bounds=[(0, 1), (0, 100)]).guarantee.worst_case
     Cost(1)
 
     Proof: thm-covariance

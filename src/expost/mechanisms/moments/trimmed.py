@@ -18,7 +18,7 @@ from expost.mechanisms.fixed_cost import RELEASED
 from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import POINTS, Clamp, Winsorized, WithinInterval, shown_within
 from expost.mechanisms.moments.private_range import WITHHELD_PART
-from expost.mechanisms.quantiles.quantiles import Quantiles
+from expost.mechanisms.quantiles.quantiles import QuantilesOfRecords
 from expost.noise import NoiseSource
 
 NO_BAR = "too few values for this trim and ε"
@@ -40,11 +40,11 @@ def surely_between(trim: Fraction, size: float, off: int) -> bool:
 class TrimmedMean(WithinInterval):
     """The mean without the lowest and the highest ⌊trim·n⌋ records, with pure ε.
 
-    :class:`Quantiles` at ``trim`` and 1 − ``trim`` choose an interval with a share of ε. Records are clamped to it,
-    and the noise is for its length: outliers cost nothing. With so few records that the quantiles, off by their error
+    :class:`QuantilesOfRecords` at ``trim`` and 1 − ``trim`` choose an interval with a share of ε. Records are clamped
+    to it, and the noise is for its length: outliers cost nothing. With so few records that the quantiles, off by their error
     bound, may lie beyond all of them, the error of the mean is not published (see :meth:`knows_error`).
 
-    Data and neighbours are those of :class:`Mean`.
+    Data and neighbours are those of :class:`MeanOfRecords`.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ class TrimmedMean(WithinInterval):
         return split_epsilon(self.epsilon, self.range_share, "range_share")
 
     @property
-    def _ends(self) -> Quantiles:
+    def _ends(self) -> QuantilesOfRecords:
         trim = exact(self.trim, "trim")
-        return Quantiles(
+        return QuantilesOfRecords(
             quantiles=(trim, 1 - trim), epsilon=self._budgets[0], bounds=self.bounds, neighbours="substitute",
             missing=self.missing,
         )  # fmt: skip

@@ -49,7 +49,7 @@ class DistributionFunction(Ranked[StepFunction | Withheld]):
         How many quantiles: 1/points, 2/points, …, 1. More of them are finer steps, each less accurate. Without bounds
         the last is left out, for nothing limits the largest record from above: two points at least.
     epsilon, bounds, neighbours, grid, missing
-        As for :class:`Quantile`.
+        As for :class:`QuantileOfRecords`.
 
     >>> DistributionFunction(points=4, epsilon=1, bounds=(0, 120), neighbours="substitute").guarantee.worst_case
     Cost(1)

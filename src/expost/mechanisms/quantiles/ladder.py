@@ -29,7 +29,7 @@ from expost.guarantee import Guarantee, Neighbours, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.quantiles.candidates import Lattice, Unbounded
 from expost.mechanisms.quantiles.ordered import Ordered, Tally, arrange, has_floats
-from expost.mechanisms.quantiles.quantiles import Quantile, target
+from expost.mechanisms.quantiles.quantiles import QuantileOfRecords, target
 from expost.mechanisms.quantiles.windows import Target, Windows
 from expost.mechanisms.sparse_vector.sparse_vector import SparseVector
 from expost.noise import NoiseSource
@@ -63,7 +63,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Any]):
     epsilon
         The whole budget: for all rungs and the test.
     bounds, neighbours, grid, missing
-        As for :class:`Quantile`.
+        As for :class:`QuantileOfRecords`.
     confidence
         With which a value that passed is within the distance.
     rungs
@@ -98,14 +98,14 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Any]):
         _ = self._estimates, self.guarantee
 
     @cached_property
-    def _estimates(self) -> tuple[Quantile, ...]:
+    def _estimates(self) -> tuple[QuantileOfRecords, ...]:
         """The mechanisms of the rungs."""
         rest: dict[str, Any] = {"bounds": self.bounds, "neighbours": self.neighbours}
         rest |= {"grid": self.grid, "missing": self.missing}
         spent = exact(self.epsilon, "ε") - self._test_epsilon
         weights = [Fraction(3, 2) ** rung for rung in range(self.rungs)]
         shares = (spent * weight / sum(weights) for weight in weights)
-        return tuple(Quantile(quantile=self.quantile, epsilon=share, **rest) for share in shares)
+        return tuple(QuantileOfRecords(quantile=self.quantile, epsilon=share, **rest) for share in shares)
 
     @property
     def _test_epsilon(self) -> Fraction:

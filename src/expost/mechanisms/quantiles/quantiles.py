@@ -119,7 +119,7 @@ class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantile(Ranked[Any]):
+class QuantileOfRecords(Ranked[Any]):
     """A quantile of the data, with pure ε: the record of rank ⌈quantile·n⌉, or a value near it in rank.
 
     The value is chosen among the multiples of ``grid`` within ``bounds`` by permute-and-flip, the less likely the more
@@ -151,7 +151,8 @@ class Quantile(Ranked[Any]):
         Whether to choose two more values for the same ε, that the true quantile lies between with 95 % confidence. The
         three are off by about three times as many ranks (lem-quantile-between). The output is then a :class:`Between`.
 
-    >>> Quantile(quantile=0.9, epsilon=1, bounds=(0, 120), neighbours="substitute").error_bound(0.95, floats=False)
+    >>> upper = QuantileOfRecords(quantile=0.9, epsilon=1, bounds=(0, 120), neighbours="substitute")
+    >>> upper.error_bound(0.95, floats=False)
     15
 
     Proof: thm-quantiles
@@ -212,17 +213,19 @@ class Quantile(Ranked[Any]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Median(Quantile):
-    """The median of the data with pure ε (of an even number of records the lower one): :class:`Quantile` at one half.
+class MedianOfRecords(QuantileOfRecords):
+    """The median of the data with pure ε, of an even number of records the lower one.
+
+    It is :class:`QuantileOfRecords` at one half.
 
     Parameters
     ----------
     epsilon, bounds, neighbours, grid, missing, interval
-        As for :class:`Quantile`.
+        As for :class:`QuantileOfRecords`.
     quantile
         One half. Leave it out.
 
-    >>> Median(epsilon=1, bounds=(0, 120), neighbours="add-remove").error_bound(0.95, floats=False)
+    >>> MedianOfRecords(epsilon=1, bounds=(0, 120), neighbours="add-remove").error_bound(0.95, floats=False)
     8
 
     Proof: thm-quantiles
@@ -237,7 +240,7 @@ class Median(Quantile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles(Ranked[Any]):
+class QuantilesOfRecords(Ranked[Any]):
     """Several quantiles at once, with pure ε for all of them together: values in order.
 
     They are chosen jointly: all are off in the same direction or little, so that two or nine of them are about as
@@ -248,9 +251,9 @@ class Quantiles(Ranked[Any]):
     quantiles
         Several numbers from 0 to 1, in ascending order.
     epsilon, bounds, neighbours, grid, missing
-        As for :class:`Quantile`.
+        As for :class:`QuantileOfRecords`.
 
-    >>> deciles = Quantiles(quantiles=(0.1, 0.5, 0.9), epsilon=1, bounds=(0, 99), neighbours="substitute")
+    >>> deciles = QuantilesOfRecords(quantiles=(0.1, 0.5, 0.9), epsilon=1, bounds=(0, 99), neighbours="substitute")
     >>> deciles.error_bound(0.95, floats=False)
     33
     >>> deciles.interval((20, 48, 80), 0.5, 0.95, n=1000)
@@ -322,7 +325,7 @@ class InterquartileRange(Ranked[float | Withheld]):
     Parameters
     ----------
     epsilon, bounds, neighbours, grid, missing
-        As for :class:`Quantile`.
+        As for :class:`QuantileOfRecords`.
 
     >>> InterquartileRange(epsilon=1, bounds=(0, 120), neighbours="substitute").guarantee.worst_case
     Cost(1)

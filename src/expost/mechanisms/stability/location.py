@@ -242,7 +242,7 @@ class StableQuantile(_Located):
         What NaN counts as.
 
     The data is a one-dimensional array with one value per person; neighbours exchange one, and n is public. Where
-    bounds are known, :class:`Quantile` is mostly more accurate and needs no δ.
+    bounds are known, :class:`QuantileOfRecords` is mostly more accurate and needs no δ.
 
     >>> StableQuantile(quantile=0.9, epsilon=1, delta=1e-6, proposed=0.1).guarantee
     Guarantee({'released': 1, 'withheld': 0.5}, delta=1e-6, neighbours='substitute')

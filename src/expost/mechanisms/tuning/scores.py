@@ -65,7 +65,7 @@ class CorrectPredictions(Score):
     classes
         The number of classes: 0, …, classes − 1. Any other class counts as 0.
 
-    The data has the class last. The output has ``predict(features)``, as a :class:`~expost.LinearModel` has.
+    The data has the class last. The output has ``predict(features)``, as a :class:`~expost.mechanisms.LinearModel` has.
 
     Proof: lem-score
     """
@@ -101,7 +101,7 @@ class MeanAbsoluteError(Score):
         Between which targets lie. Targets and predictions beyond are moved there; NaN is the lower bound.
 
     The data has the target last. The output is a function of features, as the fit of
-    :class:`~expost.LinearRegression` is.
+    :class:`~expost.mechanisms.RegressionOfRecords` is.
 
     Proof: lem-score
     """

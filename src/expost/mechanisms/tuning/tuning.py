@@ -69,7 +69,7 @@ class Tuning(Mechanism[Any, Tuned]):
     exchange a record (``"substitute"``): scores are of a public number of records. The number of runs must stay
     private, and so must the time that they took.
 
-    >>> from expost import CorrectPredictions, OutputPerturbation
+    >>> from expost.mechanisms import CorrectPredictions, OutputPerturbation
     >>> models = [OutputPerturbation(epsilon=e, norm=1) for e in (0.1, 1)]
     >>> tuning = Tuning(candidates=models, score=CorrectPredictions(), held_out=0.3, good_enough=0.8)
     >>> tuning.guarantee.epsilon_of(("good enough", 0)), tuning.guarantee.epsilon_of(0)

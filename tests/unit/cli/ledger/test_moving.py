@@ -60,7 +60,7 @@ def test_ledgers_move_between_databases(
     alice.reserve(xp.Guarantee({"small": 0.25, "large": 0.5})).settle("small")
     alice.create_account("below", epsilon=1).reserve(xp.Guarantee.uniform("0.125")).settle("any")
     again.verify()
-    with pytest.raises(xp.LedgerClosed):
+    with pytest.raises(xp.errors.LedgerClosed):
         ledger.reserve(xp.Guarantee.uniform("0.125"))
 
 

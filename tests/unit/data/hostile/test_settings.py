@@ -27,7 +27,7 @@ def test_a_users_settings_are_put_back(connection: duckdb.DuckDBPyConnection, ta
     assert setting("default_collation") == "nocase"
     assert setting("preserve_insertion_order") is False
     connection.execute("DROP TABLE t")
-    with pytest.raises(xp.EngineFailed):
+    with pytest.raises(xp.errors.EngineFailed):
         table.engine.fetch("SELECT count(*) FROM t")
     assert setting("disabled_optimizers") == "filter_pushdown"
 

@@ -17,7 +17,7 @@ def test_whatever_fails_in_an_engine_is_kept_back(table: xp.PrivateTable) -> Non
         raise UnicodeError("Xanthippe")
 
     assert isinstance(table.engine, DuckDB)
-    with pytest.raises(xp.EngineFailed) as failed:
+    with pytest.raises(xp.errors.EngineFailed) as failed:
         table.engine._run("SELECT 1", read)
     assert "Xanthippe" not in str(failed.value) + repr(failed.value.__context__) + repr(failed.value.__cause__)
 
@@ -74,7 +74,7 @@ def test_tables_of_the_same_name_differ(connection: duckdb.DuckDBPyConnection, t
         ledger = xp.Ledger(epsilon=2)
         first = ledger.run(table.count().mechanism(epsilon=1), key="k")
         assert ledger.run(again.count().mechanism(epsilon=1), key="k") == first
-        with pytest.raises(xp.KeyConflict):
+        with pytest.raises(xp.errors.KeyConflict):
             ledger.run(other.count().mechanism(epsilon=1), key="k")
 
 
@@ -143,7 +143,7 @@ def test_views_are_refused(connection: duckdb.DuckDBPyConnection, query: str, te
 
 
 def test_what_a_relation_computes_fails_when_it_is_read(connection: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(xp.EngineFailed) as failed:
+    with pytest.raises(xp.errors.EngineFailed) as failed:
         xp.read(connection.sql(COMPUTED[0]), unit="row", neighbours="add-remove")
     assert "Could not convert" not in str(failed.value)
 

@@ -98,11 +98,11 @@ def test_a_mean_over_a_public_number_spends_all_on_the_sum(people: xp.PrivateTab
 def test_rank_statistics_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     ages = people.column("age")
     assert len(ages) == people.size == 2000
-    spread = ledger.run(xp.StableInterquartileRange(epsilon=2, delta=1e-6), on=ages)
+    spread = ledger.run(xp.mechanisms.StableInterquartileRange(epsilon=2, delta=1e-6), on=ages)
     assert not spread.withheld
-    middle = ledger.run(xp.StableMedian.scaled(45, size=people.size, epsilon=2, delta=1e-6), on=ages)
+    middle = ledger.run(xp.mechanisms.StableMedian.scaled(45, size=people.size, epsilon=2, delta=1e-6), on=ages)
     assert abs(middle.value - 44) < 5
-    both = xp.location_and_spread(ledger, on=people.column("age"), epsilon="rest", delta="rest", fallback=40)
+    both = xp.recipes.location_and_spread(ledger, on=people.column("age"), epsilon="rest", delta="rest", fallback=40)
     assert abs(both.value.location - 44) < 5
 
 
@@ -115,7 +115,7 @@ def test_columns_that_cannot_be_read_are_refused_when_they_are_named() -> None:
     connection.execute("ALTER TABLE people RENAME age TO years")
     ledger = xp.Ledger(epsilon=1, delta=1e-6)
     with pytest.raises(xp.InvalidValue, match="age"):
-        ledger.run(xp.StableInterquartileRange(epsilon=1, delta=1e-6), on=named)
+        ledger.run(xp.mechanisms.StableInterquartileRange(epsilon=1, delta=1e-6), on=named)
     assert ledger.remaining == xp.Cost(1, delta=1e-6), "refused before it was paid for"
     connection.execute("DROP TABLE people")
     with pytest.raises(xp.InvalidValue, match="people does not exist"):
@@ -124,7 +124,9 @@ def test_columns_that_cannot_be_read_are_refused_when_they_are_named() -> None:
 
 def test_regressions_run_on_columns(people: xp.PrivateTable, ledger: xp.Ledger) -> None:
     columns = people.derive(target="age / 2").column("age", "target")
-    fit = xp.StableRegression(cell=0.4, blocks=100, bounds=(0, 90), target_bounds=(0, 45), epsilon=5, delta=1e-5)
+    fit = xp.mechanisms.StableRegression(
+        cell=0.4, blocks=100, bounds=(0, 90), target_bounds=(0, 45), epsilon=5, delta=1e-5
+    )
     assert abs(ledger.run(fit, on=columns).value.values[0] - 0.5) <= 0.2  # type: ignore[misc]
 
 
@@ -136,7 +138,7 @@ def test_what_is_public_needs_no_noise(people: xp.PrivateTable, connection: duck
     assert declared.size == 1999  # planning takes one's word
     ledger = xp.Ledger(epsilon=1, delta=1e-6)
     with pytest.raises(xp.InvalidValue, match="declare 2000"):
-        ledger.run(xp.StableMedian.scaled(45, size=1999, epsilon=1, delta=1e-6), on=declared.column("age"))
+        ledger.run(xp.mechanisms.StableMedian.scaled(45, size=1999, epsilon=1, delta=1e-6), on=declared.column("age"))
     assert ledger.remaining == xp.Cost(1, delta=1e-6)
 
 
@@ -148,7 +150,7 @@ def test_plans_are_equal_if_they_ask_the_same(visits: xp.PrivateTable, ledger: x
     assert hash(plan()) == hash(plan())
     first, again = ledger.run(plan(), key="k"), ledger.run(plan(), key="k")
     assert first == again
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         ledger.run(visits.count().mechanism(epsilon=1), key="k")
 
 
@@ -202,7 +204,7 @@ def test_a_key_stands_for_the_very_edges(visits: xp.PrivateTable, ledger: xp.Led
     first, second = (visits.histogram("cost", bins=[0, edge, 2]).mechanism(epsilon=1) for edge in (1, 1 + 1e-13))
     assert repr(first) == repr(second)
     ledger.run(first, key="k")
-    with pytest.raises(xp.KeyConflict):
+    with pytest.raises(xp.errors.KeyConflict):
         ledger.run(second, key="k")
 
 

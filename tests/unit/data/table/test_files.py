@@ -83,6 +83,6 @@ def test_a_key_stands_for_the_form_of_a_file(tmp_path: Path) -> None:
 
     ledger.run(asked(), key="k")
     for other in ({"quote": "'"}, {"delimiter": ";"}, {"key": 1}):
-        with pytest.raises(xp.KeyConflict):
+        with pytest.raises(xp.errors.KeyConflict):
             ledger.run(asked(**other), key="k")
     assert asked(key=1).fingerprint == asked(key=1).fingerprint != asked(key=2).fingerprint

@@ -112,7 +112,7 @@ def test_units_are_stated_completely() -> None:
 
 def test_neighbours_must_match(visits: xp.PrivateTable) -> None:
     ledger = xp.Ledger(epsilon=1, neighbours="substitute")
-    with pytest.raises(xp.NeighbourMismatch, match="neighbours='substitute'"):
+    with pytest.raises(xp.errors.NeighbourMismatch, match="neighbours='substitute'"):
         ledger.run(visits.count().mechanism(epsilon=0.5))
     assert ledger.remaining == xp.Cost(1)
     with pytest.raises(xp.InvalidValue, match="without on="):
@@ -140,7 +140,7 @@ def test_the_table_is_asked_after_the_reservation(connection: duckdb.DuckDBPyCon
     _ = asked.question.plan
     connection.execute("DROP TABLE visits")
     assert asked.guarantee.worst_case == xp.Cost(0.5)
-    with pytest.raises(xp.EngineFailed) as failed:
+    with pytest.raises(xp.errors.EngineFailed) as failed:
         ledger.run(asked)
     assert ledger.remaining == xp.Cost(0.25)  # it began, so it is paid for
     assert failed.value.__cause__ is None
@@ -154,7 +154,7 @@ def behind(error: BaseException) -> list[BaseException]:
 
 def test_an_engines_message_is_kept_back(connection: duckdb.DuckDBPyConnection) -> None:
     table = xp.read(connection, table="visits", unit="row", neighbours="add-remove")
-    with pytest.raises(xp.EngineFailed) as failed:  # a query that we never make
+    with pytest.raises(xp.errors.EngineFailed) as failed:  # a query that we never make
         table.engine.fetch("SELECT CAST(city AS INTEGER) FROM visits")
     assert "Rome" not in str(failed.value) + repr(behind(failed.value))
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expost import Cost, InvalidValue, Iterative, Ledger, LogisticDescent, SeededNoise
+from expost import Cost, InvalidValue, Iterative, Ledger, SeededNoise
 from expost.accounting.losses import GaussianNoise
+from expost.mechanisms import LogisticDescent
 from expost.mechanisms.linear.model import unit_rows
 
 SMALL = LogisticDescent(epsilon=1, delta=1e-6, features=2, norm=1, steps=20, every=10)

@@ -14,8 +14,10 @@ from expost.noise import vector
 NOISE = xp.SeededNoise(11)
 
 
-def mechanism(features: int = 1, **changed: Any) -> xp.LeastSquares:
-    return xp.LeastSquares(**{"epsilon": 1, "bounds": [(-1, 1)] * features, "target_bounds": (-1, 1), **changed})
+def mechanism(features: int = 1, **changed: Any) -> xp.mechanisms.LeastSquares:
+    return xp.mechanisms.LeastSquares(
+        **{"epsilon": 1, "bounds": [(-1, 1)] * features, "target_bounds": (-1, 1), **changed}
+    )
 
 
 @pytest.mark.parametrize("errors", [False, True])
@@ -55,7 +57,7 @@ def test_without_noise_it_is_least_squares() -> None:
     rng = np.random.default_rng(0)
     features, target = rng.uniform(0, 10, (500, 2)), rng.normal(size=500)
     target += features @ [2, -1] + 3
-    fit = xp.LeastSquares(epsilon=9_000_000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample(
+    fit = xp.mechanisms.LeastSquares(epsilon=9_000_000, bounds=[(0, 10)] * 2, target_bounds=(-20, 40)).sample(
         np.column_stack([features, target]), NOISE
     )
     truth = np.linalg.lstsq(np.column_stack([np.ones(500), features]), target, rcond=None)[0]
@@ -68,7 +70,9 @@ def test_it_is_near_with_enough_records() -> None:
     x = rng.uniform(0, 1, (20_000, 1))
     y = 2 * x[:, 0] + rng.normal(0, 0.1, 20_000)
     fits = [
-        xp.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(-1, 3)).sample(np.column_stack([x, y]), NOISE)
+        xp.mechanisms.LeastSquares(epsilon=1, bounds=[(0, 1)], target_bounds=(-1, 3)).sample(
+            np.column_stack([x, y]), NOISE
+        )
         for _ in range(10)
     ]
     assert np.mean([abs(fit.coefficients[0] - 2) for fit in fits]) < 0.05
@@ -84,7 +88,7 @@ def test_standard_errors_are_those_of_repeated_studies(features: int, size: int,
     for _ in range(150):
         x = rng.uniform(0, 10, (size, features))
         y = x @ [2, -1][:features] + 3 + rng.normal(0, 2, size)
-        fit = xp.LeastSquares(epsilon=epsilon, standard_errors=True, **bounds)
+        fit = xp.mechanisms.LeastSquares(epsilon=epsilon, standard_errors=True, **bounds)
         fits.append(fit.sample(np.column_stack([x, y]), NOISE))
     actual = np.std([[fit.intercept, *fit.coefficients] for fit in fits], axis=0)
     assert np.median([fit.standard_errors for fit in fits], axis=0) == pytest.approx(actual, rel=0.25)

@@ -141,11 +141,11 @@ class ByNewton(_Linear):
         return [Fraction(entry) for entry in found.tolist()]
 
 
-class OutputByNewton(ByNewton, xp.OutputPerturbation):
+class OutputByNewton(ByNewton, xp.mechanisms.OutputPerturbation):
     """Noise on the weights."""
 
 
-class ObjectiveByNewton(ByNewton, xp.ObjectivePerturbation):
+class ObjectiveByNewton(ByNewton, xp.mechanisms.ObjectivePerturbation):
     """A tilted objective."""
 
 
@@ -160,7 +160,7 @@ def test_newton_does_not_cycle(seed: int) -> None:
     signs = np.where(rng.random(size) < 0.5, 1.0, -1.0)
     data = np.column_stack([spread, signs > 0])
     mechanism = OutputByNewton(epsilon=1, norm=1, loss="huber", regularizer=regularizer, intercept=False)
-    assert mechanism.sample(data, xp.SystemNoise()) is not None
+    assert mechanism.sample(data, xp.noise.SystemNoise()) is not None
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -187,26 +187,26 @@ def test_weights_move_no_farther_than_is_stated(loss: Any) -> None:
 
 
 def test_the_noise_is_for_the_sensitivity() -> None:
-    setting = xp.OutputPerturbation(epsilon=1, norm=1, regularizer=0.125).setting(1000, 4)
+    setting = xp.mechanisms.OutputPerturbation(epsilon=1, norm=1, regularizer=0.125).setting(1000, 4)
     assert (setting.size, setting.columns, setting.regularizer) == (1000, 5, 0.125)
     exactly = Fraction(2, 125)
     assert exactly < weight_sensitivity(setting) < exactly * Fraction(101, 100)
     assert weight_sensitivity(setting) < weight_distance(setting) < exactly * Fraction(102, 100)
     assert tolerance(setting) == Fraction(1, 1000 * 1024) or float(tolerance(setting)) == 2.0**-10 / 1000
-    several = xp.OutputPerturbation(epsilon=1, norm=1, classes=4).setting(1000, 4)
+    several = xp.mechanisms.OutputPerturbation(epsilon=1, norm=1, classes=4).setting(1000, 4)
     assert several.epsilon == Fraction(1, 4)
 
 
 def test_objective_perturbation_splits_its_budget() -> None:
-    mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.01)
+    mechanism = xp.mechanisms.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.01)
     setting = mechanism.setting(100, 3)
     spent = tilt_epsilon(setting) + setting.epsilon / 32 + Fraction(log(1 + 0.25 / (100 * 0.01)))
     assert float(spent) == pytest.approx(1)
-    raised = xp.ObjectivePerturbation(epsilon=0.1, norm=1, regularizer=1e-6).setting(100, 3)
+    raised = xp.mechanisms.ObjectivePerturbation(epsilon=0.1, norm=1, regularizer=1e-6).setting(100, 3)
     assert raised.regularizer == pytest.approx(0.25 / (100 * np.expm1(0.05)))
     assert tilt_epsilon(raised) > Fraction(4, 100)
     for epsilon in (1e-12, 1e-3, 1000, 10**6):
-        assert tilt_epsilon(xp.ObjectivePerturbation(epsilon=epsilon, norm=1).setting(10, 2)) > 0
+        assert tilt_epsilon(xp.mechanisms.ObjectivePerturbation(epsilon=epsilon, norm=1).setting(10, 2)) > 0
 
 
 def log_density(task: Problem, lean: float, scale: float, at: Any) -> float:
@@ -239,7 +239,9 @@ def most_told(mechanism: Any, scale: float) -> float:
 @pytest.mark.parametrize("lean", [0, 0.5, 7])
 def test_the_density_of_the_minimum_on_neighbours(loss: Any, lean: float) -> None:
     """thm-objective-perturbation: within ε less a 32nd, nearly reached; and half the noise would pass it."""
-    mechanism = xp.ObjectivePerturbation(epsilon=1, norm=1, loss=loss, regularizer=0.01, lean=lean, intercept=False)
+    mechanism = xp.mechanisms.ObjectivePerturbation(
+        epsilon=1, norm=1, loss=loss, regularizer=0.01, lean=lean, intercept=False
+    )
     scale = float(tilt_scale(mechanism.setting(400, 3)))
     assert 0.7 < most_told(mechanism, scale) <= 31 / 32
     assert most_told(mechanism, scale / 2) > 1.3
@@ -267,7 +269,7 @@ def test_leaning_is_the_gradient_of_straight_lines() -> None:
 def test_summing_straight_lines_is_within_the_tolerance(
     size: int, columns: int, epsilon: float, lean: float | None, regularizer: float | None
 ) -> None:
-    setting = xp.ObjectivePerturbation(
+    setting = xp.mechanisms.ObjectivePerturbation(
         epsilon=epsilon, norm=1, lean=lean, regularizer=regularizer, intercept=False
     ).setting(size, columns)
     assert 0 <= setting.lean <= 100
@@ -280,7 +282,7 @@ def test_the_tilt_is_drawn_on_a_fine_grid() -> None:
     """thm-objective-perturbation: rounding the tilt moves it by at most nτ/4 altogether."""
     tasks: list[Problem] = []
 
-    class Noted(xp.ObjectivePerturbation):
+    class Noted(xp.mechanisms.ObjectivePerturbation):
         def _minimum(self, problem: Problem, tolerance: Fraction) -> list[Fraction]:
             tasks.append(problem)
             return super()._minimum(problem, tolerance)
@@ -302,14 +304,17 @@ def test_newton_certifies_where_the_loss_leans_most() -> None:
     data = separable(1000)
     for regularizer in (1e-6, 1e-3, 1, None):
         mechanism = ObjectiveByNewton(epsilon=1000, norm=3, lean=100, regularizer=regularizer)
-        assert mechanism.sample(data, xp.SystemNoise()).weights
+        assert mechanism.sample(data, xp.noise.SystemNoise()).weights
 
 
 def test_the_less_data_the_more_it_leans() -> None:
-    leans = [xp.ObjectivePerturbation(epsilon=1, norm=1).setting(size, 24).lean for size in (1, 100, 500, 1250, 10**6)]
+    leans = [
+        xp.mechanisms.ObjectivePerturbation(epsilon=1, norm=1).setting(size, 24).lean
+        for size in (1, 100, 500, 1250, 10**6)
+    ]
     assert leans == [100, 2.625, 0.125, 0, 0]
-    assert xp.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.1).setting(100, 24).lean == 0
-    assert xp.ObjectivePerturbation(epsilon=1, norm=1, lean=3).setting(10**6, 24).lean == 3
+    assert xp.mechanisms.ObjectivePerturbation(epsilon=1, norm=1, regularizer=0.1).setting(100, 24).lean == 0
+    assert xp.mechanisms.ObjectivePerturbation(epsilon=1, norm=1, lean=3).setting(10**6, 24).lean == 3
 
 
 def test_leaning_helps_where_noise_decides() -> None:
@@ -319,7 +324,7 @@ def test_leaning_helps_where_noise_decides() -> None:
     data = np.column_stack([rng.normal(size=(300, 10)) + (2 * labels[:, None] - 1) * 0.4, labels])
 
     def right(**options: Any) -> float:
-        mechanism = xp.ObjectivePerturbation(epsilon=0.2, norm=4, **options)
+        mechanism = xp.mechanisms.ObjectivePerturbation(epsilon=0.2, norm=4, **options)
         models = [mechanism.sample(data, xp.SeededNoise(seed)) for seed in range(40)]
         return float(np.mean([model.predict(data[:, :-1]) == labels for model in models]))
 
@@ -332,7 +337,7 @@ def separable(size: int = 3000) -> Any:
     return np.column_stack([features, features @ [1.0, -2.0] > 0.3])
 
 
-@pytest.mark.parametrize("kind", [xp.OutputPerturbation, xp.ObjectivePerturbation])
+@pytest.mark.parametrize("kind", [xp.mechanisms.OutputPerturbation, xp.mechanisms.ObjectivePerturbation])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_they_learn(kind: Any, loss: Any) -> None:
     data = separable()
@@ -345,7 +350,7 @@ def test_they_learn(kind: Any, loss: Any) -> None:
     assert np.abs(np.array(model.weights)).max() <= 2**14
 
 
-@pytest.mark.parametrize("kind", [xp.OutputPerturbation, xp.ObjectivePerturbation])
+@pytest.mark.parametrize("kind", [xp.mechanisms.OutputPerturbation, xp.mechanisms.ObjectivePerturbation])
 def test_private_values_follow_rules(kind: Any) -> None:
     data = separable(50)
     data[0] = [np.nan, np.inf, np.nan]
@@ -357,10 +362,10 @@ def test_private_values_follow_rules(kind: Any) -> None:
     assert len(signs_of(np.array([0.0, 1]), 3)) == 3
     one_class = data.copy()
     one_class[:, -1] = 1
-    assert mechanism.sample(one_class, xp.SystemNoise()) is not None
+    assert mechanism.sample(one_class, xp.noise.SystemNoise()) is not None
 
 
-@pytest.mark.parametrize("kind", [xp.OutputPerturbation, xp.ObjectivePerturbation])
+@pytest.mark.parametrize("kind", [xp.mechanisms.OutputPerturbation, xp.mechanisms.ObjectivePerturbation])
 @pytest.mark.parametrize("tiny", [1e-200, 1e-320])
 def test_numbers_beyond_floats_are_silent(kind: Any, tiny: float) -> None:
     """Also where the caller has told numpy to raise: that would depend on private values."""
@@ -368,7 +373,7 @@ def test_numbers_beyond_floats_are_silent(kind: Any, tiny: float) -> None:
     data[:, :-1] *= tiny
     data[0] = [1e308, -1e308, 1]
     with np.errstate(all="raise"):
-        model = kind(epsilon=1, norm=1, missing=1e308).sample(data, xp.SystemNoise())
+        model = kind(epsilon=1, norm=1, missing=1e308).sample(data, xp.noise.SystemNoise())
         assert model.predict(data[:, :-1]).shape == (40,)
 
 
@@ -381,7 +386,9 @@ def test_the_grid_is_finer_than_the_noise() -> None:
 
 def test_features_can_be_chosen() -> None:
     data = np.column_stack([np.random.default_rng(0).normal(size=(500, 3)) * 1e6, separable(500)])
-    chosen = xp.ObjectivePerturbation(epsilon=100, norm=3, features=[3, 4]).sample(data, xp.SystemNoise())
+    chosen = xp.mechanisms.ObjectivePerturbation(epsilon=100, norm=3, features=[3, 4]).sample(
+        data, xp.noise.SystemNoise()
+    )
     assert np.mean(chosen.predict(data[:, :-1]) == data[:, -1]) > 0.9
 
 
@@ -402,25 +409,25 @@ def test_features_can_be_chosen() -> None:
 )
 def test_public_mistakes_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(xp.InvalidValue, match=says):
-        xp.OutputPerturbation(**{"epsilon": 1, "norm": 1, **wrong})
+        xp.mechanisms.OutputPerturbation(**{"epsilon": 1, "norm": 1, **wrong})
 
 
 @pytest.mark.parametrize("lean", [-1, 101, float("nan"), "much"])
 def test_a_lean_is_within_bounds(lean: Any) -> None:
     with pytest.raises(xp.InvalidValue, match="lean"):
-        xp.ObjectivePerturbation(epsilon=1, norm=1, lean=lean)
+        xp.mechanisms.ObjectivePerturbation(epsilon=1, norm=1, lean=lean)
 
 
 def test_data_of_the_wrong_shape_is_refused_and_free() -> None:
     ledger = xp.Ledger(epsilon=1)
     for mechanism, data in (
-        (xp.OutputPerturbation(epsilon=1, norm=1), np.zeros(3)),
-        (xp.OutputPerturbation(epsilon=1, norm=1, features=(4,)), np.zeros((3, 3))),
-        (xp.OutputPerturbation(epsilon=1, norm=1, intercept=False), np.zeros((3, 1))),
-        (xp.OutputPerturbation(epsilon=1, norm=1), np.zeros((0, 3))),
-        (xp.OutputPerturbation(epsilon=1, norm=1), [[1, 2]]),
-        (xp.OutputPerturbation(epsilon=1, norm=1), np.broadcast_to(0.0, (10**13, 2))),  # beyond the lemmas
-        (xp.OutputPerturbation(epsilon=1, norm=1), np.broadcast_to(0.0, (1, 2**20 + 1))),
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1), np.zeros(3)),
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1, features=(4,)), np.zeros((3, 3))),
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1, intercept=False), np.zeros((3, 1))),
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1), np.zeros((0, 3))),
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1), [[1, 2]]),
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1), np.broadcast_to(0.0, (10**13, 2))),  # beyond the lemmas
+        (xp.mechanisms.OutputPerturbation(epsilon=1, norm=1), np.broadcast_to(0.0, (1, 2**20 + 1))),
     ):
         with pytest.raises(xp.InvalidValue):
             ledger.run(mechanism, on=data)  # type: ignore[misc]
@@ -430,7 +437,7 @@ def test_data_of_the_wrong_shape_is_refused_and_free() -> None:
 @settings(max_examples=20)
 @given(st.integers(1, 10**7), st.integers(1, 500), st.floats(1e-6, 1e4))
 def test_default_regularisers_are_ones_that_the_solver_takes(size: int, columns: int, epsilon: float) -> None:
-    for kind in (xp.OutputPerturbation, xp.ObjectivePerturbation):
+    for kind in (xp.mechanisms.OutputPerturbation, xp.mechanisms.ObjectivePerturbation):
         setting = kind(epsilon=epsilon, norm=1).setting(size, columns)
         assert setting.regularizer >= 1e-6
         assert 0 < tolerance(setting) <= 1
@@ -438,7 +445,7 @@ def test_default_regularisers_are_ones_that_the_solver_takes(size: int, columns:
 
 def test_receipts_are_readable() -> None:
     release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(
-        xp.OutputPerturbation(epsilon=1, norm=1), on=separable(50)
+        xp.mechanisms.OutputPerturbation(epsilon=1, norm=1), on=separable(50)
     )
     assert str(release).startswith("OutputPerturbation: 1 × 3 weights · reserved ε 1")
     assert release.mechanism.describe(xp.WITHHELD) == "withheld"

@@ -166,8 +166,8 @@ def test_the_bound_on_the_error_is_tight(distance: float) -> None:
     assert bound <= 2
 
 
-def model(weight: float) -> xp.LinearModel:
-    return xp.LinearModel(((weight,),), 1.0, False)
+def model(weight: float) -> xp.mechanisms.LinearModel:
+    return xp.mechanisms.LinearModel(((weight,),), 1.0, False)
 
 
 def test_a_held_out_record_moves_the_sum_by_two_at_most() -> None:
@@ -222,7 +222,7 @@ def test_good_models_come_out_and_bad_ones_cost_the_test() -> None:
     assert str(bad) == "TestedLogisticRegression: withheld · reserved ε 4, charged 0.5, refunded 3.5"
     good = ledger.run(TestedLogisticRegression(**USUAL, threshold=0.95), on=records())
     assert good.charged == xp.Cost(4)
-    assert isinstance(good.value, xp.LinearModel)
+    assert isinstance(good.value, xp.mechanisms.LinearModel)
     assert np.mean(good.value.predict(records()[:, :-1]) == records()[:, -1]) > 0.8
     assert ledger.spent == xp.Cost(4.5)
 
@@ -233,7 +233,7 @@ def test_several_classes_share_the_budget() -> None:
     mechanism = TestedLogisticRegression(**{**USUAL, "epsilon": 30}, threshold=0.9, classes=3)
     assert mechanism.model(100).setting(100, 3).epsilon == 10
     found = mechanism.sample(data, xp.SeededNoise(1))
-    assert isinstance(found, xp.LinearModel)
+    assert isinstance(found, xp.mechanisms.LinearModel)
     assert len(found.weights) == 3
     assert np.mean(found.predict(data[:, :-1]) == data[:, -1]) > 0.6
     assert error_of(found, data, classes=3) < 0.9
@@ -271,7 +271,7 @@ def test_private_values_cause_no_error() -> None:
     data = records(20)
     data[0] = [np.nan, np.inf, -np.inf, np.nan]
     data[1, -1] = 17
-    assert TestedLogisticRegression(**USUAL, threshold=2).sample(data, xp.SystemNoise()) is not None
+    assert TestedLogisticRegression(**USUAL, threshold=2).sample(data, xp.noise.SystemNoise()) is not None
 
 
 def test_public_mistakes_do() -> None:
@@ -298,9 +298,9 @@ def behind_errors(model: Any, distance: Fraction) -> Tested:
 
 def test_only_what_the_proof_is_about_comes_back() -> None:
     """The noise of an objective acts through the data, so there is no λ; a distance too small is refused, unpaid."""
-    aimed = behind_errors(xp.ObjectivePerturbation(epsilon=5, norm=1), Fraction(0))
+    aimed = behind_errors(xp.mechanisms.ObjectivePerturbation(epsilon=5, norm=1), Fraction(0))
     assert aimed.guarantee.cost_of("withheld") == xp.Cost(5)
-    model = xp.OutputPerturbation(epsilon=5, norm=1)
+    model = xp.mechanisms.OutputPerturbation(epsilon=5, norm=1)
     distance = weight_distance(model.setting(40, 3))
     ledger, halves = xp.Ledger(epsilon=6), (records(40), records(10))
     with pytest.raises(xp.InvalidValue, match="farther"):
@@ -318,7 +318,7 @@ def test_only_what_the_proof_is_about_comes_back() -> None:
     ids=["columns", "empty", "one row", "objects", "list", "nothing"],
 )
 def test_mistakes_in_what_is_held_out_are_free(held_out: Any) -> None:
-    model = xp.OutputPerturbation(epsilon=5, norm=1)
+    model = xp.mechanisms.OutputPerturbation(epsilon=5, norm=1)
     ledger = xp.Ledger(epsilon=6)
     with pytest.raises(xp.InvalidValue):
         ledger.run(behind_errors(model, Fraction(1000)), on=(records(40), held_out))
@@ -326,7 +326,7 @@ def test_mistakes_in_what_is_held_out_are_free(held_out: Any) -> None:
 
 
 def test_a_test_is_of_the_model_that_it_was_made_for() -> None:
-    for model in (xp.OutputPerturbation(epsilon=5, norm=1, classes=3), xp.Laplace(epsilon=5, sensitivity=1)):
+    for model in (xp.mechanisms.OutputPerturbation(epsilon=5, norm=1, classes=3), xp.Laplace(epsilon=5, sensitivity=1)):
         ledger = xp.Ledger(epsilon=6)
         with pytest.raises(xp.InvalidValue, match="model"):
             ledger.run(behind_errors(model, Fraction(1000)), on=(records(40), records(10)))
@@ -338,7 +338,7 @@ def test_numbers_beyond_floats_are_silent() -> None:
     data[:, :-1] *= 1e-320
     data[0] = [1e308, -1e308, np.inf, 1]
     with np.errstate(all="raise"):
-        found = TestedLogisticRegression(**USUAL, threshold=2).sample(data, xp.SystemNoise())
+        found = TestedLogisticRegression(**USUAL, threshold=2).sample(data, xp.noise.SystemNoise())
         assert found is xp.WITHHELD or error_of(found, data) <= 2
 
 
@@ -398,10 +398,10 @@ def test_a_split_is_of_fixed_sizes_and_loses_nobody() -> None:
 
 def test_refusals() -> None:
     counts = xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove")
-    with pytest.raises(xp.NeighbourMismatch):
+    with pytest.raises(xp.errors.NeighbourMismatch):
         Tested(mechanism=counts, test=Always(), held_out=0.5)
     with pytest.raises(xp.InvalidValue, match="withholds by itself"):
-        Tested(mechanism=xp.StableInterquartileRange(epsilon=1, delta=1e-6), test=Always())
+        Tested(mechanism=xp.mechanisms.StableInterquartileRange(epsilon=1, delta=1e-6), test=Always())
     with pytest.raises(xp.InvalidValue, match="interactive"):
         Tested(mechanism=Responses(Fraction(2), 3), test=Always())
     with pytest.raises(xp.InvalidValue, match="takes a mechanism"):

@@ -21,8 +21,8 @@ POINTS = [(-STEPS, -STEPS), (-STEPS, STEPS), (STEPS, -STEPS), (STEPS, STEPS), (S
 DATA = list(product(POINTS, repeat=3))
 
 
-def line(**changed: Any) -> xp.TheilSen:
-    return xp.TheilSen(**{"epsilon": 1, "bounds": [(-1, 1)], "target_bounds": (-1, 1), **changed})
+def line(**changed: Any) -> xp.mechanisms.TheilSen:
+    return xp.mechanisms.TheilSen(**{"epsilon": 1, "bounds": [(-1, 1)], "target_bounds": (-1, 1), **changed})
 
 
 def slopes(data: Any, rounds: int = 1) -> Any:
@@ -92,7 +92,7 @@ def test_the_parts_of_epsilon_add_up() -> None:
 def test_without_noise_it_is_the_median_of_slopes() -> None:
     rows = np.array([[0, 0], [1, 2], [2, 4], [3, 6], [4, 100]])
     exact = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in permutations(rows.tolist(), 2)]
-    fit = xp.TheilSen(epsilon=10**5, bounds=[(0, 4)], target_bounds=(0, 100)).sample(rows, NOISE)
+    fit = xp.mechanisms.TheilSen(epsilon=10**5, bounds=[(0, 4)], target_bounds=(0, 100)).sample(rows, NOISE)
     assert fit.coefficients[0] == pytest.approx(np.median(exact), abs=0.01)
     assert fit.intercept == pytest.approx((rows[:, 1] - fit.coefficients[0] * rows[:, 0]).mean(), abs=0.01)
 
@@ -104,9 +104,9 @@ def test_few_records_within_loose_bounds_are_enough() -> None:
     given: dict[str, Any] = {"epsilon": 1, "bounds": [(0, 64)], "target_bounds": (0, 1024)}
     off = {
         kind: np.mean([abs(kind(**given).sample(rows, NOISE).coefficients[0] - 7) for _ in range(20)])
-        for kind in (xp.TheilSen, xp.LeastSquares)
+        for kind in (xp.mechanisms.TheilSen, xp.mechanisms.LeastSquares)
     }
-    assert off[xp.TheilSen] < 1 < off[xp.LeastSquares]
+    assert off[xp.mechanisms.TheilSen] < 1 < off[xp.mechanisms.LeastSquares]
 
 
 @pytest.mark.parametrize("bounds", [(-1e100, 1e100), (0, 1e-100), (1e100, 1e100), (0, 3)])
@@ -127,11 +127,13 @@ def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_the_method_follows_from_public_facts() -> None:
-    one = xp.LinearRegression(epsilon="0.5", bounds=[(0, 1)], target_bounds=(0, 1), missing=1)
-    assert one.method(n=7999) == xp.TheilSen(epsilon="0.5", bounds=[(0, 1)], target_bounds=(0, 1), missing=1)
-    assert one.method(n=8000) == xp.LeastSquares(epsilon="0.5", bounds=[(0, 1)], target_bounds=(0, 1), missing=1)
-    two = xp.LinearRegression(epsilon="0.5", bounds=[(0, 1)] * 2, target_bounds=(0, 1))
-    assert isinstance(two.method(n=10), xp.LeastSquares)
+    one = xp.mechanisms.RegressionOfRecords(epsilon="0.5", bounds=[(0, 1)], target_bounds=(0, 1), missing=1)
+    assert one.method(n=7999) == xp.mechanisms.TheilSen(epsilon="0.5", bounds=[(0, 1)], target_bounds=(0, 1), missing=1)
+    assert one.method(n=8000) == xp.mechanisms.LeastSquares(
+        epsilon="0.5", bounds=[(0, 1)], target_bounds=(0, 1), missing=1
+    )
+    two = xp.mechanisms.RegressionOfRecords(epsilon="0.5", bounds=[(0, 1)] * 2, target_bounds=(0, 1))
+    assert isinstance(two.method(n=10), xp.mechanisms.LeastSquares)
     fit = xp.Ledger(epsilon=1).run(two, on=np.zeros((9, 3))).value
     assert len(fit.coefficients) == 2
     ledger = xp.Ledger(epsilon=1)
@@ -144,7 +146,7 @@ def test_where_noise_is_all_there_is_the_line_stays_within_the_bounds() -> None:
     rng = np.random.default_rng(0)
     feature = rng.uniform(10, 60, 30)
     data = np.column_stack([feature, 150 + 2 * (feature - 35) + rng.normal(0, 60, 30)])
-    fit = xp.TheilSen(epsilon=0.1, bounds=[(10, 60)], target_bounds=(0, 500))
+    fit = xp.mechanisms.TheilSen(epsilon=0.1, bounds=[(10, 60)], target_bounds=(0, 500))
     noise = xp.SeededNoise(1)
     errors = []
     for _ in range(200):
@@ -159,6 +161,6 @@ def test_where_noise_is_all_there_is_the_line_stays_within_the_bounds() -> None:
 def test_enough_records_may_have_a_line_that_leaves_the_bounds() -> None:
     """Loose bounds of the feature make steep lines, on which the target stays within its own where there is data."""
     feature = np.random.default_rng(0).uniform(-1, 1, 2000)
-    fit = xp.TheilSen(epsilon=1, bounds=[(-20, 20)], target_bounds=(-1, 1))
+    fit = xp.mechanisms.TheilSen(epsilon=1, bounds=[(-20, 20)], target_bounds=(-1, 1))
     found = fit.sample(np.column_stack([feature, feature]), xp.SeededNoise(1))
     assert 0.5 < found.coefficients[0] < 2  # within the bounds it would be 0.05

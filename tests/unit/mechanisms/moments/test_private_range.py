@@ -110,7 +110,7 @@ def clear_data(size: int) -> Any:
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 def test_what_was_not_used_is_refunded(relation: Any) -> None:
     ledger = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1))
-    release = ledger.run(xp.PrivateRange(epsilon=1, neighbours=relation), on=clear_data(100_000))
+    release = ledger.run(xp.mechanisms.PrivateRange(epsilon=1, neighbours=relation), on=clear_data(100_000))
     found = published(release.value)
     assert release.part == found.level < LEVELS
     assert release.charged.exact_epsilon == Fraction(1, 2 ** (LEVELS - found.level))
@@ -126,7 +126,7 @@ def test_few_records_use_all_of_it() -> None:
 
 def test_spread_out_records_take_more_than_their_number_calls_for() -> None:
     """As many records whose sizes are all over the exponents: no cell is clear at the level for their number."""
-    mechanism = xp.PrivateRange(epsilon=8, neighbours="substitute")
+    mechanism = xp.mechanisms.PrivateRange(epsilon=8, neighbours="substitute")
     size = 20_000
     rng = np.random.default_rng(1)
     spread = rng.choice([-1, 1], size) * np.exp2(rng.uniform(-40, 40, size))
@@ -134,14 +134,14 @@ def test_spread_out_records_take_more_than_their_number_calls_for() -> None:
     assert {published(mechanism.sample(clear_data(size), NOISE)).level for _ in range(5)} == {first}
     assert min(published(mechanism.sample(spread, NOISE)).level for _ in range(5)) > first
     everywhere = rng.choice([-1, 1], size) * np.exp2(rng.uniform(-120, 120, size))
-    assert xp.PrivateRange(epsilon=1, neighbours="substitute").sample(everywhere, NOISE) is WITHHELD
+    assert xp.mechanisms.PrivateRange(epsilon=1, neighbours="substitute").sample(everywhere, NOISE) is WITHHELD
 
 
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 @pytest.mark.parametrize("data", [np.full(5_000, 3.0), np.random.default_rng(0).normal(size=40), np.array([1e30, 5.0])])
 def test_what_is_not_clear_is_withheld_for_the_price_of_all_levels(relation: Any, data: Any) -> None:
     """A single value, which has no range; and too few records: no point, and no nonsense."""
-    mechanism = xp.PrivateRange(epsilon=1, neighbours=relation)
+    mechanism = xp.mechanisms.PrivateRange(epsilon=1, neighbours=relation)
     source = xp.SeededNoise(8)
     for _ in range(20):
         found = mechanism.sample(data, source)
@@ -158,7 +158,7 @@ def test_a_range_is_never_a_point_nor_beside_the_data() -> None:
     for size, epsilon in product((30, 100, 300, 1_000, 3_000), (0.3, 1, 4)):
         for data in (rng.normal(170, 10, size), rng.poisson(1, size).astype(float), rng.lognormal(8, 1, size)):
             for relation in ("substitute", "add-remove"):
-                mechanism = xp.PrivateRange(epsilon=epsilon, neighbours=relation)  # type: ignore[arg-type]
+                mechanism = xp.mechanisms.PrivateRange(epsilon=epsilon, neighbours=relation)  # type: ignore[arg-type]
                 for _ in range(3 if SOAK else 1):
                     found = mechanism.sample(data, source)
                     if not isinstance(found, Withheld):
@@ -170,14 +170,14 @@ def test_a_range_is_never_a_point_nor_beside_the_data() -> None:
 
 def test_a_public_number_of_records_that_is_too_small_is_refused() -> None:
     """With the least number they can be found if they lie close, and with one fewer never."""
-    mechanism = xp.PrivateRange(epsilon=1, neighbours="substitute")
+    mechanism = xp.mechanisms.PrivateRange(epsilon=1, neighbours="substitute")
     least = mechanism.search.least_size
     mechanism.check(np.zeros(least))
-    for data in (np.zeros(least - 1), xp.Tally(np.zeros(1), np.array([least - 1]))):
+    for data in (np.zeros(least - 1), xp.mechanisms.Tally(np.zeros(1), np.array([least - 1]))):
         with pytest.raises(InvalidValue, match=f"{least - 1} records are too few .* at least {least}"):
             mechanism.check(data)
-    xp.PrivateRange(epsilon=1, neighbours="add-remove").check(np.zeros(0))
-    half = xp.PrivateRange(epsilon="1/2", neighbours="substitute").search.least_size
+    xp.mechanisms.PrivateRange(epsilon=1, neighbours="add-remove").check(np.zeros(0))
+    half = xp.mechanisms.PrivateRange(epsilon="1/2", neighbours="substitute").search.least_size
     assert half == pytest.approx(2 * least, abs=8)
 
 
@@ -212,24 +212,24 @@ def test_records_equal_to_the_centre_count_on_both_sides() -> None:
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 @pytest.mark.parametrize("data", [HOSTILE, (), (5.0,), (0.0,) * 30, (1e308, -1e308) * 20, (5e-324,) * 3])
 def test_no_record_causes_an_error(relation: Any, data: Any) -> None:
-    mechanism = xp.PrivateRange(epsilon=1000, neighbours=relation)
+    mechanism = xp.mechanisms.PrivateRange(epsilon=1000, neighbours=relation)
     values = np.array(data, float)
     found = mechanism.sample(values, NOISE)
     if not isinstance(found, Withheld):
         assert -LARGEST_RECORD <= found.low < found.high <= LARGEST_RECORD
-    assert mechanism.sample(xp.Tally(values, np.full(len(data), -3, np.int64)), NOISE) is WITHHELD
+    assert mechanism.sample(xp.mechanisms.Tally(values, np.full(len(data), -3, np.int64)), NOISE) is WITHHELD
 
 
 def test_a_tally_counts_as_its_records() -> None:
-    mechanism = xp.PrivateRange(epsilon=1, neighbours="substitute")
+    mechanism = xp.mechanisms.PrivateRange(epsilon=1, neighbours="substitute")
     data = np.repeat([1.0, 2.0, 9.0], 20_000)
-    tally = xp.Tally(np.array([1.0, 2.0, 9.0]), np.full(3, 20_000))
+    tally = xp.mechanisms.Tally(np.array([1.0, 2.0, 9.0]), np.full(3, 20_000))
     assert mechanism.sample(tally, xp.SeededNoise(5)) == mechanism.sample(data, xp.SeededNoise(5))
 
 
 def test_what_is_told_of_a_range() -> None:
     assert (
-        xp.PrivateRange(epsilon=1, neighbours="substitute").describe(FoundRange(1.0, 2.5, 3))
+        xp.mechanisms.PrivateRange(epsilon=1, neighbours="substitute").describe(FoundRange(1.0, 2.5, 3))
         == "1 … 2.5 (level 3 of 8)"
     )
 
@@ -244,18 +244,18 @@ def test_what_is_told_of_a_range() -> None:
 )
 def test_what_is_refused(parameters: Any, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
-        xp.PrivateRange(**parameters)
+        xp.mechanisms.PrivateRange(**parameters)
 
 
 def test_data_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidValue, match="one-dimensional"):
-        xp.PrivateRange(epsilon=1, neighbours="substitute").check(np.zeros((2, 2)))
+        xp.mechanisms.PrivateRange(epsilon=1, neighbours="substitute").check(np.zeros((2, 2)))
 
 
 @pytest.mark.slow
 def test_an_audit_finds_nothing_but_a_price_that_is_too_low() -> None:
     """On data where one record decides whether a cell is likely to be shown."""
-    mechanism = xp.PrivateRange(epsilon=16, neighbours="substitute")
+    mechanism = xp.mechanisms.PrivateRange(epsilon=16, neighbours="substitute")
     pairs = [(np.repeat([0.0, 8.0], [100, 5]), np.repeat([0.0, 8.0], [101, 4]))]
     assert not audit(mechanism, pairs, samples=400).refuted
     prices: dict[Part, Fraction] = {level: price / 16 for level, price in enumerate(mechanism.search.prices, 1)}

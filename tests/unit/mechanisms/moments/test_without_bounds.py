@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost import mechanisms as mech
 from expost.errors import InvalidValue
 from expost.guarantee import Part
 from expost.mechanism import WITHHELD, Withheld
@@ -23,13 +24,13 @@ from published import published
 NOISE = xp.SeededNoise(11)
 EXTREMES = np.array([np.inf, -np.inf, np.nan, 1.7e308, -1.7e308, 5e-324, -0.0, 1e-100, 3.0])
 WITHOUT: list[xp.Mechanism] = [
-    xp.Mean(epsilon=1), xp.Variance(epsilon=1), xp.TrimmedMean(trim=0.1, epsilon=1),
+    mech.MeanOfRecords(epsilon=1), mech.VarianceOfRecords(epsilon=1), mech.TrimmedMean(trim=0.1, epsilon=1),
 ]  # fmt: skip
 ROWS = np.random.default_rng(6).normal(size=(50_000, 2))
 
 
 @pytest.mark.parametrize("share", [None, "0.3"])
-@pytest.mark.parametrize("kind", [xp.Mean, xp.Variance])
+@pytest.mark.parametrize("kind", [mech.MeanOfRecords, mech.VarianceOfRecords])
 def test_a_moment_costs_its_noise_and_the_level_of_the_search(kind: Any, share: Any) -> None:
     moment = kind(epsilon=1, range_share=share)
     for_range = Fraction(share or "1/2")
@@ -43,7 +44,7 @@ def test_a_moment_costs_its_noise_and_the_level_of_the_search(kind: Any, share: 
     )
 
 
-@pytest.mark.parametrize("kind", [xp.Covariance, xp.Correlation])
+@pytest.mark.parametrize("kind", [mech.CovarianceOfRecords, mech.CorrelationOfRecords])
 def test_two_columns_cost_their_noise_and_the_level_of_the_search(kind: Any) -> None:
     prices: dict[Part, Fraction] = {
         level: Fraction(1, 2) / 2 ** (LEVELS - level) + Fraction(1, 2) for level in range(1, LEVELS + 1)
@@ -53,7 +54,11 @@ def test_two_columns_cost_their_noise_and_the_level_of_the_search(kind: Any) -> 
     assert kind(epsilon=1).part_of(kind(epsilon=1).sample(ROWS, NOISE)) < LEVELS
 
 
-@pytest.mark.parametrize("mechanism", [xp.Mean(epsilon=1), xp.Variance(epsilon=1)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "mechanism",
+    [mech.MeanOfRecords(epsilon=1), mech.VarianceOfRecords(epsilon=1)],
+    ids=lambda one: type(one).__name__,
+)
 def test_a_ledger_is_refunded_what_the_range_did_not_take(mechanism: Any) -> None:
     ledger = xp.Ledger(epsilon=2, noise=xp.SeededNoise(1))
     large = ledger.run(mechanism, on=np.random.default_rng(0).normal(size=50_000))
@@ -70,13 +75,13 @@ def test_a_ledger_is_refunded_what_the_range_did_not_take(mechanism: Any) -> Non
 
 
 def test_groups_are_charged_what_the_costliest_search_took() -> None:
-    means = xp.ByGroup(mechanism=xp.Mean(epsilon=1), groups=("a", "b"), split="record")
+    means = mech.ByGroup(mechanism=mech.MeanOfRecords(epsilon=1), groups=("a", "b"), split="record")
     rng = np.random.default_rng(0)
     groups = {"a": rng.normal(size=50_000), "b": rng.normal(size=5_000)}
     release = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1)).run(means, on=groups)
     levels = [published(release.output[group]).level for group in ("a", "b")]
     assert levels[0] < levels[1]
-    assert release.charged == xp.Mean(epsilon=1).guarantee.cost_of(levels[1])
+    assert release.charged == mech.MeanOfRecords(epsilon=1).guarantee.cost_of(levels[1])
 
 
 @pytest.mark.parametrize("mechanism", WITHOUT, ids=lambda one: type(one).__name__)
@@ -92,7 +97,7 @@ def test_no_record_causes_an_error(mechanism: Any, data: Any) -> None:
         assert found.noise is None or (found.noise >= 0 and found.low < found.high)
 
 
-@pytest.mark.parametrize("kind", [xp.Covariance, xp.Correlation])
+@pytest.mark.parametrize("kind", [mech.CovarianceOfRecords, mech.CorrelationOfRecords])
 def test_no_pair_of_records_causes_an_error(kind: Any) -> None:
     rows = np.column_stack([EXTREMES, EXTREMES[::-1]])
     assert kind(epsilon=1).sample(rows, NOISE) is WITHHELD
@@ -135,9 +140,13 @@ def test_no_noise_for_the_value_is_drawn_before_it_is_withheld(monkeypatch: pyte
 
     monkeypatch.setattr(Staircase, "of", refuse)
     data = np.random.default_rng(0).normal(size=40)
-    for mechanism in (xp.Mean(epsilon=1), xp.Variance(epsilon=1), xp.TrimmedMean(trim=0.1, epsilon="1/10")):
+    for mechanism in (
+        mech.MeanOfRecords(epsilon=1),
+        mech.VarianceOfRecords(epsilon=1),
+        mech.TrimmedMean(trim=0.1, epsilon="1/10"),
+    ):
         assert mechanism.sample(data, xp.SeededNoise(2)) is WITHHELD
-    for paired in (xp.Covariance(epsilon=1), xp.Correlation(epsilon=1)):
+    for paired in (mech.CovarianceOfRecords(epsilon=1), mech.CorrelationOfRecords(epsilon=1)):
         assert paired.sample(np.column_stack([data, data]), xp.SeededNoise(2)) is WITHHELD
 
 
@@ -155,10 +164,15 @@ def test_errors_hold_wherever_there_is_a_value(shape: str, size: int, epsilon: f
     """Of forty runs at most four miss, which chance does once in fifty; it was most of them at few records."""
     rng, source = np.random.default_rng(3), xp.SeededNoise(12)
     data = SHAPES[shape](rng, size)
-    for mechanism, truth in ((xp.Mean(epsilon=epsilon), data.mean()), (xp.Variance(epsilon=epsilon), data.var())):
+    for mechanism, truth in (
+        (mech.MeanOfRecords(epsilon=epsilon), data.mean()),
+        (mech.VarianceOfRecords(epsilon=epsilon), data.var()),
+    ):
         found = [mechanism.sample(data, source) for _ in range(40)]
         bars = [one for one in found if isinstance(one, Winsorized) and one.noise is not None]
-        if isinstance(mechanism, xp.Mean) or shape != "tails":  # squares beyond any range decide on that variance
+        if (
+            isinstance(mechanism, mech.MeanOfRecords) or shape != "tails"
+        ):  # squares beyond any range decide on that variance
             assert sum(abs(one.value - truth) > one.noise for one in bars if one.noise is not None) <= 4
         assert not bars or size >= 300
 
@@ -209,18 +223,18 @@ def test_records_outside_are_part_of_the_error_and_many_of_them_leave_none() -> 
 def test_records_far_from_an_interval_within_bounds_are_part_of_the_error() -> None:
     """Nearly all records lie on a bound, and the others far away: these are counted, and may be at the other end."""
     data = np.concatenate([np.full(2_940, 0.0), np.random.default_rng(1).uniform(-18, -2, 60)])
-    found = [published(xp.Mean(epsilon=1, bounds=(-18, 0)).sample(data, NOISE)) for _ in range(40)]
+    found = [published(mech.MeanOfRecords(epsilon=1, bounds=(-18, 0)).sample(data, NOISE)) for _ in range(40)]
     assert sum(one.low > -18 for one in found) > 20
     assert sum(abs(one.value - data.mean()) > (one.noise or 0) for one in found) <= 4
 
 
 def test_moments_of_any_size() -> None:
     data = 1e9 + 1e6 * np.random.default_rng(4).normal(size=20_000)
-    mean = [published(xp.Mean(epsilon=1).sample(data, NOISE)).value for _ in range(10)]
+    mean = [published(mech.MeanOfRecords(epsilon=1).sample(data, NOISE)).value for _ in range(10)]
     assert np.mean(np.abs(np.array(mean) - data.mean())) < 0.01 * data.std()
-    spread = [published(xp.Variance(epsilon=1).sample(data, NOISE)).value for _ in range(10)]
+    spread = [published(mech.VarianceOfRecords(epsilon=1).sample(data, NOISE)).value for _ in range(10)]
     assert np.mean(np.abs(np.array(spread) - data.var())) < 0.05 * data.var()
-    trimmed = [published(xp.TrimmedMean(trim=0.1, epsilon=1).sample(data, NOISE)).value for _ in range(10)]
+    trimmed = [published(mech.TrimmedMean(trim=0.1, epsilon=1).sample(data, NOISE)).value for _ in range(10)]
     assert np.mean(np.abs(np.array(trimmed) - data.mean())) < 0.05 * data.std()
 
 
@@ -228,18 +242,23 @@ def test_covariances_of_any_size() -> None:
     rng = np.random.default_rng(5)
     first = rng.normal(1e6, 1e3, size=20_000)
     rows = np.column_stack([first, 1e-3 * first + rng.normal(size=20_000)])
-    found = [published(xp.Covariance(epsilon=4).sample(rows, NOISE)).value for _ in range(10)]
+    found = [published(mech.CovarianceOfRecords(epsilon=4).sample(rows, NOISE)).value for _ in range(10)]
     assert np.median(found) == pytest.approx(np.asarray(np.cov(rows.T))[0, 1], rel=0.1)
-    correlation: Any = xp.Correlation(epsilon=4)
+    correlation: Any = mech.CorrelationOfRecords(epsilon=4)
     likeness = [correlation.sample(rows, NOISE).value for _ in range(10)]
     assert np.median(likeness) == pytest.approx(np.asarray(np.corrcoef(rows.T))[0, 1], abs=0.1)
 
 
 def test_what_cannot_be_found_is_refused() -> None:
     with pytest.raises(InvalidValue, match="bounds are a pair"):
-        xp.TypicalRange(epsilon=1, bounds=None, neighbours="substitute")
+        mech.TypicalRange(epsilon=1, bounds=None, neighbours="substitute")
     with pytest.raises(InvalidValue, match="there are none"):
-        xp.Mean(epsilon=1, scales=0)
-    for tiny in (xp.Mean, xp.Variance, xp.Covariance, xp.Correlation):
+        mech.MeanOfRecords(epsilon=1, scales=0)
+    for tiny in (
+        mech.MeanOfRecords,
+        mech.VarianceOfRecords,
+        mech.CovarianceOfRecords,
+        mech.CorrelationOfRecords,
+    ):
         with pytest.raises(InvalidValue, match="split"):
             tiny(epsilon="1e-11")

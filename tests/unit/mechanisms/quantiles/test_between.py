@@ -80,7 +80,9 @@ def test_padded_records() -> None:
 @pytest.mark.parametrize("bounds", [(0, 250), None])
 def test_the_true_quantile_is_in_the_interval(relation: Neighbours, bounds: tuple[int, int] | None) -> None:
     data, source = np.random.default_rng(1).normal(170, 10, 1500), SeededNoise(3)
-    mechanism = xp.Quantile(quantile=0.3, epsilon=1, bounds=bounds, neighbours=relation, interval=True)
+    mechanism = xp.mechanisms.QuantileOfRecords(
+        quantile=0.3, epsilon=1, bounds=bounds, neighbours=relation, interval=True
+    )
     truth = np.sort(data)[449]
     found = [mechanism.sample(data, source) for _ in range(120)]
     assert all(isinstance(each, Between) and each.low <= each.value <= each.high for each in found)
@@ -92,16 +94,20 @@ def test_the_true_quantile_is_in_the_interval(relation: Neighbours, bounds: tupl
 def test_ends_beyond_all_records_say_nothing() -> None:
     """The outer places may lie beyond all records: with bounds the end is the bound, without it is infinite."""
     data, source = np.arange(2000.0), SeededNoise(4)
-    within = xp.Quantile(quantile=0.99, epsilon=1, bounds=(0, 5000), neighbours="add-remove", interval=True)
+    within = xp.mechanisms.QuantileOfRecords(
+        quantile=0.99, epsilon=1, bounds=(0, 5000), neighbours="add-remove", interval=True
+    )
     assert max(within.sample(data, source).high for _ in range(20)) == 5000
-    free = xp.Quantile(quantile=0.97, epsilon=1, neighbours="add-remove", interval=True)
+    free = xp.mechanisms.QuantileOfRecords(quantile=0.97, epsilon=1, neighbours="add-remove", interval=True)
     found = [free.sample(data, source) for _ in range(20)]
     assert any(isinstance(each, Between) and each.high == inf for each in found)
 
 
 def test_whole_numbers_stay_whole() -> None:
     ages = np.random.default_rng(2).integers(0, 100, 4000)
-    found = xp.Median(epsilon=1, bounds=(0, 110), neighbours="substitute", interval=True).sample(ages, SeededNoise(1))
+    found = xp.mechanisms.MedianOfRecords(epsilon=1, bounds=(0, 110), neighbours="substitute", interval=True).sample(
+        ages, SeededNoise(1)
+    )
     assert isinstance(found, Between)
     assert [type(each) for each in found] == [int, int, int]
     assert found.low <= np.median(ages) <= found.high
@@ -109,7 +115,7 @@ def test_whole_numbers_stay_whole() -> None:
 
 def test_records_beyond_all_candidates_are_in_the_interval() -> None:
     """Numbers of single precision end at 3.4e38, and that end was given for records of 1e300."""
-    median = xp.Median(epsilon=5, neighbours="substitute", interval=True)
+    median = xp.mechanisms.MedianOfRecords(epsilon=5, neighbours="substitute", interval=True)
     for record, side in ((1e300, 2), (-1e300, 1)):
         found = median.sample(np.full(2000, record), SeededNoise(1))
         assert abs(found[side]) == inf

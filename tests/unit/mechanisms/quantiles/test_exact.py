@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from expost import Guarantee, InterquartileRange, Median, Quantile, Quantiles
+from expost import Guarantee
 from expost.guarantee import Neighbours
+from expost.mechanisms import InterquartileRange, MedianOfRecords, QuantileOfRecords, QuantilesOfRecords
 from expost.mechanisms.quantiles.candidates import Lattice
 from expost.mechanisms.quantiles.ordered import arrange
 from expost.mechanisms.quantiles.quantiles import target
@@ -72,7 +73,7 @@ def test_one_person_moves_every_score_with_its_depth_by_at_most_one(relation: Ne
 def test_the_law_of_a_deep_quantile(relation: Neighbours) -> None:
     """The code's own draws."""
     data, missing = (0, 1, 1, 1, 1, 1, 2), Fraction(1, 12)
-    mechanism = Median(epsilon=1, bounds=(0, 2), neighbours=relation)
+    mechanism = MedianOfRecords(epsilon=1, bounds=(0, 2), neighbours=relation)
     found = law(lambda source: mechanism.sample(np.array(data, np.int64), source), missing=missing)
     scores = deep_scores(data, Fraction(1, 2), relation)
     best = min(scores)
@@ -126,7 +127,7 @@ def test_a_proposal_has_weight_e_to_the_minus_score(
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("data", [(), (1, 2, 2), (3, 3, 3, 0)])
 def test_the_law_of_every_draw_is_that_of_permute_and_flip(relation: Neighbours, data: tuple[int, ...]) -> None:
-    mechanism = Median(epsilon=2, bounds=(0, 3), neighbours=relation)
+    mechanism = MedianOfRecords(epsilon=2, bounds=(0, 3), neighbours=relation)
     missing = Fraction(1, 12)
     found = law(lambda source: mechanism.sample(np.array(data, np.int64), source), missing=missing)
     scores = changes(tuple(sorted(data)), VALUES, Fraction(1, 2), relation) if data else dict.fromkeys(VALUES, 0)
@@ -200,9 +201,9 @@ def test_the_guarantee_of_a_deep_quantile(relation: Neighbours, level: Fraction)
 def test_all_outputs_cost_epsilon() -> None:
     rest: dict[str, Any] = {"epsilon": 1, "bounds": (0, 3), "neighbours": "substitute"}
     for mechanism in (
-        Median(**rest),
-        Quantile(quantile=1, **rest),
-        Quantiles(quantiles=[0, 1], **rest),
+        MedianOfRecords(**rest),
+        QuantileOfRecords(quantile=1, **rest),
+        QuantilesOfRecords(quantiles=[0, 1], **rest),
         InterquartileRange(**rest),
     ):
         output = mechanism.sample(np.array([1, 2, 3]), _noise())
@@ -210,6 +211,6 @@ def test_all_outputs_cost_epsilon() -> None:
 
 
 def _noise() -> Any:
-    from expost import SystemNoise
+    from expost.noise import SystemNoise
 
     return SystemNoise()

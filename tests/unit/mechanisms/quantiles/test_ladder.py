@@ -52,7 +52,7 @@ def rounded(probability: Fraction) -> Fraction:
     return Fraction(round(probability * 10**20), 10**20)
 
 
-def law(ladder: xp.QuantileLadder, data: tuple[int, ...], far: int = 70) -> dict[Rung, Fraction]:
+def law(ladder: xp.mechanisms.QuantileLadder, data: tuple[int, ...], far: int = 70) -> dict[Rung, Fraction]:
     """The exact law of two rungs, but for noise of the threshold beyond ``far``."""
     test = ladder.test
     arranged = arrange(np.array(data, np.int64), LATTICE, 0.0)
@@ -85,7 +85,7 @@ def law(ladder: xp.QuantileLadder, data: tuple[int, ...], far: int = 70) -> dict
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_guarantee_holds_and_without_the_test_s_price_it_does_not(relation: Neighbours) -> None:
-    ladder = xp.QuantileLadder(
+    ladder = xp.mechanisms.QuantileLadder(
         quantile="1/2", within="1/2", epsilon=3, bounds=(0, 3), neighbours=relation, rungs=2, confidence="1/2"
     )
     data = [data for size in ((3,) if relation == "substitute" else (2, 3)) for data in data_sets(VALUES, size)]
@@ -100,7 +100,9 @@ def test_the_guarantee_holds_and_without_the_test_s_price_it_does_not(relation: 
 
 def test_it_refunds_what_it_did_not_need() -> None:
     data = np.random.default_rng(0).normal(45, 12, size=20_000)
-    ladder = xp.QuantileLadder(quantile="0.5", within=1, epsilon=1, bounds=(0, 120), grid=0.5, neighbours="substitute")
+    ladder = xp.mechanisms.QuantileLadder(
+        quantile="0.5", within=1, epsilon=1, bounds=(0, 120), grid=0.5, neighbours="substitute"
+    )
     releases = [xp.Ledger(epsilon=1, noise=xp.SeededNoise(seed)).run(ladder, on=data) for seed in range(20)]
     assert all(release.output.passed and abs(release.value - 45) < 1.5 for release in releases)
     assert all(release.charged.epsilon < 0.6 for release in releases)
@@ -109,7 +111,7 @@ def test_it_refunds_what_it_did_not_need() -> None:
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_without_bounds_it_refunds_what_it_did_not_need(neighbours: Neighbours) -> None:
     data = 1e6 * np.random.default_rng(0).lognormal(size=20_000)
-    ladder = xp.QuantileLadder(quantile="0.5", within=10**5, epsilon=1, neighbours=neighbours)
+    ladder = xp.mechanisms.QuantileLadder(quantile="0.5", within=10**5, epsilon=1, neighbours=neighbours)
     releases = [xp.Ledger(epsilon=1, noise=xp.SeededNoise(seed)).run(ladder, on=data) for seed in range(20)]
     assert all(release.output.passed for release in releases)
     assert all(abs(release.value - np.median(data)) <= 10**5 for release in releases)
@@ -117,7 +119,7 @@ def test_without_bounds_it_refunds_what_it_did_not_need(neighbours: Neighbours) 
 
 
 def test_a_distance_that_single_precision_cannot_tell_never_passes() -> None:
-    ladder = xp.QuantileLadder(quantile="0.5", within=1, epsilon=9, neighbours="substitute")
+    ladder = xp.mechanisms.QuantileLadder(quantile="0.5", within=1, epsilon=9, neighbours="substitute")
     assert not ladder.sample(np.full(10_000, 1e9 + 7.0), xp.SeededNoise(1)).passed
 
 
@@ -133,7 +135,7 @@ def test_records_of_a_span_are_within_the_distance(value: float, distance: Fract
 
 
 def test_without_data_it_never_passes_but_by_mistake() -> None:
-    ladder = xp.QuantileLadder(
+    ladder = xp.mechanisms.QuantileLadder(
         quantile="0.5", within=1, epsilon=1, bounds=(0, 9), neighbours="add-remove", confidence="0.99999"
     )
     noise = xp.SeededNoise(3)
@@ -147,12 +149,12 @@ def test_without_data_it_never_passes_but_by_mistake() -> None:
 def test_parameters_are_refused(wrong: dict[str, Any]) -> None:
     good: dict[str, Any] = {"quantile": 0.5, "within": 1, "epsilon": 1, "bounds": (0, 9), "neighbours": "substitute"}
     with pytest.raises(xp.InvalidValue):
-        xp.QuantileLadder(**{**good, **wrong})
+        xp.mechanisms.QuantileLadder(**{**good, **wrong})
 
 
 def test_a_distribution_function() -> None:
     data = np.arange(1, 101)
-    mechanism = xp.DistributionFunction(points=4, epsilon=500, bounds=(0, 200), neighbours="substitute")
+    mechanism = xp.mechanisms.DistributionFunction(points=4, epsilon=500, bounds=(0, 200), neighbours="substitute")
     found = mechanism.sample(data, xp.SeededNoise(1))
     assert found == ((25, 50, 75, 100), (0.25, 0.5, 0.75, 1.0))
     assert [found(x) for x in (0, 25, 60, 300)] == [0.0, 0.25, 0.5, 1.0]
@@ -162,7 +164,7 @@ def test_a_distribution_function() -> None:
     ("grid", "within", "data"), [(1, "0.4", np.array([10.4])), (10, 2, np.array([44])), ("0.5", "0.2", np.array([7]))]
 )
 def test_a_distance_below_half_of_the_grid_is_refused(grid: Any, within: Any, data: Any) -> None:
-    ladder = xp.QuantileLadder(
+    ladder = xp.mechanisms.QuantileLadder(
         quantile=0.5, within=within, epsilon=1, bounds=(0, 100), grid=grid, neighbours="substitute"
     )
     with pytest.raises(xp.InvalidValue, match="half of the grid"):
@@ -174,7 +176,7 @@ def test_a_distance_below_half_of_the_grid_is_refused(grid: Any, within: Any, da
 )
 def test_what_passed_is_near_the_records_themselves(options: dict[str, Any], record: float) -> None:
     """Not only near the records rounded to the grid: before, 515 was "1024, within 1"."""
-    ladder = xp.QuantileLadder(quantile=0.5, within=1, epsilon=1, neighbours="substitute", **options)
+    ladder = xp.mechanisms.QuantileLadder(quantile=0.5, within=1, epsilon=1, neighbours="substitute", **options)
     found = ladder.sample(np.full(5000, record), xp.SeededNoise(1))
     assert found.passed
     assert abs(found.value - record) <= 1

@@ -94,7 +94,7 @@ def test_missing_and_infinite_values_have_places() -> None:
     ],
 )
 def test_a_sure_median_is_exact(data: Any, median: float) -> None:
-    value = xp.Median(**SURE).sample(data, NOISE)
+    value = xp.mechanisms.MedianOfRecords(**SURE).sample(data, NOISE)
     assert value == median
     assert isinstance(value, float) == (data.dtype.kind == "f")
 
@@ -105,10 +105,10 @@ def test_few_records_give_nothing_but_rarely(relation: Any, size: int) -> None:
     """Two thousand that are no number for every one: of 800 choices that the data hardly guides, 0 or 1 are numbers."""
     source, data = SeededNoise(4), np.random.default_rng(1).normal(170, 10, size)
     kinds: list[xp.Mechanism] = [
-        xp.Median(epsilon=1, neighbours=relation),
-        xp.InterquartileRange(epsilon=1, neighbours=relation),
-        xp.Quantiles(quantiles=(0.2, 0.5), epsilon=1, neighbours=relation),
-        xp.DistributionFunction(points=3, epsilon=1, neighbours=relation),
+        xp.mechanisms.MedianOfRecords(epsilon=1, neighbours=relation),
+        xp.mechanisms.InterquartileRange(epsilon=1, neighbours=relation),
+        xp.mechanisms.QuantilesOfRecords(quantiles=(0.2, 0.5), epsilon=1, neighbours=relation),
+        xp.mechanisms.DistributionFunction(points=3, epsilon=1, neighbours=relation),
     ]
     for mechanism in kinds:
         found = [mechanism.sample(data, source) for _ in range(200)]
@@ -120,28 +120,33 @@ def test_few_records_give_nothing_but_rarely(relation: Any, size: int) -> None:
 def test_enough_records_give_a_number() -> None:
     source, data = SeededNoise(5), np.random.default_rng(1).normal(170, 10, 250)
     for relation in RELATIONS:
-        found = [published(xp.Median(epsilon=1, neighbours=relation).sample(data, source)) for _ in range(100)]
+        found = [
+            published(xp.mechanisms.MedianOfRecords(epsilon=1, neighbours=relation).sample(data, source))
+            for _ in range(100)
+        ]
         assert min(found) > 130
         assert max(found) < 210
 
 
 def test_a_public_number_of_records_that_is_too_small_is_refused() -> None:
     """The rule: off by so many ranks that it may be beyond all records. Nothing is charged."""
-    median = xp.Median(epsilon=1, neighbours="substitute")
+    median = xp.mechanisms.MedianOfRecords(epsilon=1, neighbours="substitute")
     off = int(median.error_bound("0.95"))
     enough = 2 * off + 1
     median.check(np.zeros(enough))
-    median.check(xp.Tally(np.zeros(1), np.array([enough])))
+    median.check(xp.mechanisms.Tally(np.zeros(1), np.array([enough])))
     ledger = xp.Ledger(epsilon=1)
-    few: list[Any] = [np.zeros(enough - 1), np.zeros(0), xp.Tally(np.zeros(2), np.array([enough - 1, -5]))]
+    few: list[Any] = [np.zeros(enough - 1), np.zeros(0), xp.mechanisms.Tally(np.zeros(2), np.array([enough - 1, -5]))]
     for data in few:
         with pytest.raises(InvalidValue, match="records are too few for the quantile"):
             ledger.run(median, on=data)
     assert ledger.remaining == xp.Cost(1)
     with pytest.raises(InvalidValue, match="quantile 1 without"):
-        xp.Quantile(quantile=1, epsilon=1, neighbours="substitute").check(np.zeros(10**5))
-    xp.Median(epsilon=1, neighbours="add-remove").check(np.zeros(3))  # a private number refuses nothing
-    xp.Median(epsilon=1, bounds=(0, 1), neighbours="substitute").check(np.zeros(3))
+        xp.mechanisms.QuantileOfRecords(quantile=1, epsilon=1, neighbours="substitute").check(np.zeros(10**5))
+    xp.mechanisms.MedianOfRecords(epsilon=1, neighbours="add-remove").check(
+        np.zeros(3)
+    )  # a private number refuses nothing
+    xp.mechanisms.MedianOfRecords(epsilon=1, bounds=(0, 1), neighbours="substitute").check(np.zeros(3))
 
 
 def test_candidates_that_are_no_number_lie_beyond_all_that_are() -> None:
@@ -159,29 +164,31 @@ def test_candidates_that_are_no_number_lie_beyond_all_that_are() -> None:
 def test_several_quantiles_and_what_is_made_of_them() -> None:
     data = 1e6 * np.random.default_rng(3).lognormal(size=20_000)
     low, high = np.quantile(data, [0.25, 0.75], method="inverted_cdf")
-    assert xp.InterquartileRange(epsilon=2, neighbours="substitute").sample(data, NOISE) == pytest.approx(
+    assert xp.mechanisms.InterquartileRange(epsilon=2, neighbours="substitute").sample(data, NOISE) == pytest.approx(
         high - low, rel=0.05
     )
-    function = published(xp.DistributionFunction(points=4, epsilon=2, neighbours="substitute").sample(data, NOISE))
+    function = published(
+        xp.mechanisms.DistributionFunction(points=4, epsilon=2, neighbours="substitute").sample(data, NOISE)
+    )
     assert function.levels == (0.25, 0.5, 0.75)  # the largest record has no place without bounds
     assert function.values[0] == pytest.approx(low, rel=0.05)
-    quantiles = xp.Quantiles(quantiles=(0.25, 0.5, 0.75), epsilon=4, neighbours="substitute")
+    quantiles = xp.mechanisms.QuantilesOfRecords(quantiles=(0.25, 0.5, 0.75), epsilon=4, neighbours="substitute")
     start, end = quantiles.interval(quantiles.sample(data, NOISE), 0.5, 0.9, n=len(data))
     assert start <= np.quantile(data, 0.5, method="inverted_cdf") <= end < 1e7
 
 
 def test_grids_without_bounds() -> None:
     data = np.array([0.104, 0.25, 1e300])
-    assert xp.Median(grid="0.1", **SURE).sample(data, NOISE) == pytest.approx(0.3)
+    assert xp.mechanisms.MedianOfRecords(grid="0.1", **SURE).sample(data, NOISE) == pytest.approx(0.3)
     with pytest.raises(InvalidValue, match="at most 1e200"):
-        xp.Median(grid=10**201, **SURE)
+        xp.mechanisms.MedianOfRecords(grid=10**201, **SURE)
     with pytest.raises(InvalidValue, match="from 1e-300"):
-        xp.Median(grid=0, **SURE)
+        xp.mechanisms.MedianOfRecords(grid=0, **SURE)
 
 
 def test_people_read_how_records_are_rounded() -> None:
-    assert xp.Median(**SURE).describe(0.5).endswith("of records rounded to 24 bits at 95 %")
-    assert "multiples of 0.1 and to 24 bits" in xp.Median(grid="0.1", **SURE).describe(0.5)
+    assert xp.mechanisms.MedianOfRecords(**SURE).describe(0.5).endswith("of records rounded to 24 bits at 95 %")
+    assert "multiples of 0.1 and to 24 bits" in xp.mechanisms.MedianOfRecords(grid="0.1", **SURE).describe(0.5)
 
 
 def chance_of_the_median(rate: float, near: int, far: int) -> float:
@@ -196,7 +203,7 @@ def chance_of_the_median(rate: float, near: int, far: int) -> float:
 def test_the_law_of_the_choice_among_all_candidates() -> None:
     """Of 1, 2 and 3, the median is 2; 2^23 + 2^22 candidates from 1 to 3 are off by one, all others by two."""
     draws, noise = 1500, SeededNoise(7)
-    mechanism = xp.Median(epsilon=32, neighbours="substitute")
+    mechanism = xp.mechanisms.MedianOfRecords(epsilon=32, neighbours="substitute")
     hits = sum(mechanism.sample(np.array([1.0, 2.0, 3.0]), noise) == 2.0 for _ in range(draws))
     near = 2**23 + 2**22
     expected = chance_of_the_median(16, near, OrNothing(FLOATS).size - 1 - near)
@@ -209,6 +216,6 @@ def test_the_law_of_the_choice_among_all_candidates() -> None:
 def test_loose_bounds_are_worse_than_none() -> None:
     """Why: a million cells between bounds cannot resolve what bounds are a trillion times too wide for."""
     data = np.random.default_rng(5).normal(100, 15, size=2000)
-    loose = xp.Median(epsilon=1, neighbours="substitute", bounds=(0, 1e14))
-    none = xp.Median(epsilon=1, neighbours="substitute")
+    loose = xp.mechanisms.MedianOfRecords(epsilon=1, neighbours="substitute", bounds=(0, 1e14))
+    none = xp.mechanisms.MedianOfRecords(epsilon=1, neighbours="substitute")
     assert abs(none.sample(data, NOISE) - np.median(data)) < 3 < abs(loose.sample(data, NOISE) - np.median(data))

@@ -17,9 +17,9 @@ from expost.noise.path import NormalNumber, normal_paths
 QUARTER = Fraction(1, 4)
 
 
-def path(**changes: Any) -> xp.GaussianReduction:
+def path(**changes: Any) -> xp.mechanisms.GaussianReduction:
     usual: dict[str, Any] = {"rho": "0.02", "delta": 1e-7, "sensitivity": 1, "until": xp.RelativeError(within="0.1")}
-    return xp.GaussianReduction(**{**usual, **changes})
+    return xp.mechanisms.GaussianReduction(**{**usual, **changes})
 
 
 # ---- the path
@@ -123,7 +123,7 @@ def test_rényi_ledgers_refund_all_but_the_last_level() -> None:
     assert sum(fits(plain, wide) for _ in range(12)) < 6
 
 
-def fits(ledger: xp.Ledger, mechanism: xp.GaussianReduction) -> bool:
+def fits(ledger: xp.Ledger, mechanism: xp.mechanisms.GaussianReduction) -> bool:
     try:
         return bool(ledger.run(mechanism, on=3_000).output.met)
     except xp.BudgetExceeded:
@@ -139,11 +139,14 @@ def test_answers_one_at_a_time() -> None:
 
 
 def test_answers_become_better() -> None:
-    found = [path(rho=8, until=xp.AbsoluteError(within=within)).sample(10**6, SeededNoise(2)) for within in (20, 2)]
+    found = [
+        path(rho=8, until=xp.mechanisms.AbsoluteError(within=within)).sample(10**6, SeededNoise(2))
+        for within in (20, 2)
+    ]
     assert [run.met for run in found] == [True, True]
     assert found[0].level < found[1].level
     assert abs(found[1].value - 10**6) <= 2
-    assert path(until=xp.Decided(threshold=0)).sample(10**4, SeededNoise(2)).met
+    assert path(until=xp.mechanisms.Decided(threshold=0)).sample(10**4, SeededNoise(2)).met
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,10 @@ ERROR = Fraction(5)
         (xp.RelativeError(within="0.1"), [-55, 60], True),
         (xp.RelativeError(within="0.1"), [54], False),
         (xp.RelativeError(within="0.1"), [1000, 54], False),
-        (xp.AbsoluteError(within=5), [0], True),
-        (xp.AbsoluteError(within="4.99"), [10**6], False),
-        (xp.Decided(threshold=100), [94, 106], True),
-        (xp.Decided(threshold=100), [95], False),
+        (xp.mechanisms.AbsoluteError(within=5), [0], True),
+        (xp.mechanisms.AbsoluteError(within="4.99"), [10**6], False),
+        (xp.mechanisms.Decided(threshold=100), [94, 106], True),
+        (xp.mechanisms.Decided(threshold=100), [95], False),
     ],
 )
 def test_rules(rule: StoppingRule, values: Sequence[int], met: bool) -> None:
@@ -170,7 +170,7 @@ def test_a_rule_that_is_never_met_pays_everything() -> None:
 
 def test_a_fixed_level_needs_no_more_than_its_own_error() -> None:
     """The level at which an absolute error is small enough is known beforehand."""
-    mechanism = reduction(until=xp.AbsoluteError(within=20))
+    mechanism = reduction(until=xp.mechanisms.AbsoluteError(within=20))
     level = mechanism.sample(10**6, NOISE).level
     assert mechanism.error_bound("0.95", level=level) <= 20 < mechanism.error_bound("0.95", level=level - 1)
     assert mechanism.error_bound("0.95", level=level, at_stop=True) > 20
@@ -202,7 +202,7 @@ def test_the_last_level_is_the_end() -> None:
     with xp.Ledger(epsilon=1).open(reduction(levels=2), on=7) as answers:
         answers.refine()
         answers.refine()
-        with pytest.raises(xp.InteractionClosed):
+        with pytest.raises(xp.errors.InteractionClosed):
             answers.refine()
 
 
@@ -264,8 +264,8 @@ def test_a_rule_that_fails_does_so_before_any_charge() -> None:
 
 
 def test_what_is_clamped_meets_no_rule() -> None:
-    assert not reduction(until=xp.AbsoluteError(within=100)).sample(1e16, NOISE).met
-    assert not reduction(until=xp.AbsoluteError(within=100)).sample(2**61, NOISE).met
+    assert not reduction(until=xp.mechanisms.AbsoluteError(within=100)).sample(1e16, NOISE).met
+    assert not reduction(until=xp.mechanisms.AbsoluteError(within=100)).sample(2**61, NOISE).met
 
 
 def test_the_least_epsilon_for_an_accuracy() -> None:
@@ -274,7 +274,9 @@ def test_the_least_epsilon_for_an_accuracy() -> None:
     assert bought.levels == 4
 
 
-@pytest.mark.parametrize(("rule", "data"), [(None, 7), (xp.Decided(threshold=1), np.zeros(10_001)), (None, "text")])
+@pytest.mark.parametrize(
+    ("rule", "data"), [(None, 7), (xp.mechanisms.Decided(threshold=1), np.zeros(10_001)), (None, "text")]
+)
 def test_refused_before_any_charge(rule: Any, data: Any) -> None:
     ledger = xp.Ledger(epsilon=1)
     with pytest.raises(xp.InvalidValue):
@@ -283,7 +285,7 @@ def test_refused_before_any_charge(rule: Any, data: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"within": 0}, {"within": 10**400}, {"within": 1, "confidence": 1}])
-@pytest.mark.parametrize("rule", [xp.RelativeError, xp.AbsoluteError])
+@pytest.mark.parametrize("rule", [xp.RelativeError, xp.mechanisms.AbsoluteError])
 def test_rules_are_refused(rule: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(xp.InvalidValue):
         rule(**wrong)

@@ -79,11 +79,15 @@ def test_nothing_is_left_out_where_all_were_compared() -> None:
 
 
 def test_the_adaptive_one_says_it_too() -> None:
-    found = run(xp.AdaptiveSparseVector(threshold=500, at_most=1, epsilon=50, sensitivity=1, margin=400), SIX)
+    found = run(
+        xp.mechanisms.AdaptiveSparseVector(threshold=500, at_most=1, epsilon=50, sensitivity=1, margin=400), SIX
+    )
     assert list(found.value) == ["far above", *["not compared"] * 5]
     assert found.value.far_above.tolist() == found.value.above.tolist() == [True] + [False] * 5
     assert "stopped after 1 (at_most), 5 not compared" in str(found)
-    near = run(xp.AdaptiveSparseVector(threshold=500, at_most=1, epsilon=50, sensitivity=1, margin=10**6), SIX)
+    near = run(
+        xp.mechanisms.AdaptiveSparseVector(threshold=500, at_most=1, epsilon=50, sensitivity=1, margin=10**6), SIX
+    )
     assert list(near.value)[:2] == ["above", "not compared"]
     assert not near.value.far_above.any()
 
@@ -289,6 +293,8 @@ def test_a_mask_is_made_of_its_own_entries() -> None:
 
 def test_cells_are_compared_by_a_sparse_vector_that_prices_what_they_say() -> None:
     table = xp.read(pd.DataFrame({"s": ["a", "b"]}), unit="row", neighbours="add-remove")
-    adaptive = xp.AdaptiveSparseVector(threshold=1, at_most=2, epsilon=1, sensitivity=1, neighbours="add-remove")
+    adaptive = xp.mechanisms.AdaptiveSparseVector(
+        threshold=1, at_most=2, epsilon=1, sensitivity=1, neighbours="add-remove"
+    )
     with pytest.raises(InvalidValue, match="by a SparseVector"):
         Above(question=table.histogram("s", keys=["a", "b"]), noise=adaptive)

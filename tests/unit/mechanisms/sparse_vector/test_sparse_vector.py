@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost import AdaptiveSparseVector, Cost, SparseVector
+from expost import Cost, SparseVector
+from expost.mechanisms import AdaptiveSparseVector
 from expost.mechanisms.sparse_vector.adaptive import AdaptiveComparisons
 from expost.mechanisms.sparse_vector.comparisons import FARTHEST_VALUE
 from expost.mechanisms.sparse_vector.sparse_vector import Comparisons
@@ -93,7 +94,7 @@ def test_it_stops_at_the_last_positive_allowed() -> None:
     assert ask(100_000)
     assert ask(lambda: 100_000)
     assert ask.closed
-    with pytest.raises(xp.InteractionClosed):
+    with pytest.raises(xp.errors.InteractionClosed):
         ask(1)
 
 
@@ -323,7 +324,7 @@ def test_the_adaptive_one_charges_half_for_what_is_far_above() -> None:
 
 def test_thresholds_too_noisy_for_arrays_are_compared_one_by_one() -> None:
     svt = vector()
-    noise = xp.SystemNoise()
+    noise = xp.noise.SystemNoise()
     margins = np.array([-(2**60) + 10**6, -(2**60) - 10**6])
     assert svt._reaches(noise, svt.rate, margins, 2**60).tolist() == [False, True]
     assert svt._excess(noise, svt.rate, margins, 2**60)[0] == -1

@@ -13,11 +13,11 @@ from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.votes import Coefficients
 from expost.noise import discrete_laplace
 
-RANGE = xp.StableInterquartileRange(epsilon=1, delta=1e-6)
-NOISY = xp.StableNoisyInterquartileRange(epsilon=3, delta=1e-6)
-MEDIAN = xp.StableMedian(epsilon=1, delta=1e-6, proposed=1)
-MEAN = xp.StableTrimmedMean(trim=0.1, epsilon=1, delta=1e-6, proposed=1, bounds=(-10, 10))
-ALL = [RANGE, NOISY, MEDIAN, MEAN, xp.StableQuantile(quantile=1, epsilon=1, delta=1e-6, proposed=1)]
+RANGE = xp.mechanisms.StableInterquartileRange(epsilon=1, delta=1e-6)
+NOISY = xp.mechanisms.StableNoisyInterquartileRange(epsilon=3, delta=1e-6)
+MEDIAN = xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=1)
+MEAN = xp.mechanisms.StableTrimmedMean(trim=0.1, epsilon=1, delta=1e-6, proposed=1, bounds=(-10, 10))
+ALL = [RANGE, NOISY, MEDIAN, MEAN, xp.mechanisms.StableQuantile(quantile=1, epsilon=1, delta=1e-6, proposed=1)]
 
 RNG = np.random.default_rng(5)
 AWKWARD = [
@@ -77,19 +77,19 @@ def test_public_mistakes_are_free(mechanism: xp.Mechanism, data: Any, rule: str)
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (lambda: xp.StableInterquantileRange(low=0.5, high=0.5, epsilon=1, delta=1e-6), "low < high"),
-        (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, grid=1), "factor"),
-        (lambda: xp.StableInterquartileRange(epsilon=1, delta=0), "δ of at least"),
-        (lambda: xp.StableInterquartileRange(epsilon="1e-12", delta=1e-6), "split in 2"),
-        (lambda: xp.StableInterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
-        (lambda: xp.StableMedian(epsilon=1, test_share=1, delta=1e-6, proposed=1), "test_share"),
-        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=0), "above 0"),
-        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "the lowest first"),
-        (lambda: xp.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=3), "pair"),
-        (lambda: xp.StableQuantile(quantile=2, epsilon=1, delta=1e-6, proposed=1), "between 0 and 1"),
-        (lambda: xp.StableTrimmedMean(trim=0.5, epsilon=1, delta=1e-6, proposed=1), "either side"),
-        (lambda: xp.StableMedian.scaled(0, size=10, epsilon=1, delta=1e-6), "above 0"),
-        (lambda: xp.StableMedian.scaled(1, size=0, epsilon=1, delta=1e-6), "number of records"),
+        (lambda: xp.mechanisms.StableInterquantileRange(low=0.5, high=0.5, epsilon=1, delta=1e-6), "low < high"),
+        (lambda: xp.mechanisms.StableInterquartileRange(epsilon=1, delta=1e-6, grid=1), "factor"),
+        (lambda: xp.mechanisms.StableInterquartileRange(epsilon=1, delta=0), "δ of at least"),
+        (lambda: xp.mechanisms.StableInterquartileRange(epsilon="1e-12", delta=1e-6), "split in 2"),
+        (lambda: xp.mechanisms.StableInterquartileRange(epsilon=1, delta=1e-6, missing="1e390"), "fit a float"),
+        (lambda: xp.mechanisms.StableMedian(epsilon=1, test_share=1, delta=1e-6, proposed=1), "test_share"),
+        (lambda: xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=0), "above 0"),
+        (lambda: xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=(1, 0)), "the lowest first"),
+        (lambda: xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=1, bounds=3), "pair"),
+        (lambda: xp.mechanisms.StableQuantile(quantile=2, epsilon=1, delta=1e-6, proposed=1), "between 0 and 1"),
+        (lambda: xp.mechanisms.StableTrimmedMean(trim=0.5, epsilon=1, delta=1e-6, proposed=1), "either side"),
+        (lambda: xp.mechanisms.StableMedian.scaled(0, size=10, epsilon=1, delta=1e-6), "above 0"),
+        (lambda: xp.mechanisms.StableMedian.scaled(1, size=0, epsilon=1, delta=1e-6), "number of records"),
         (lambda: regression(blocks=0), "blocks"),
         (lambda: regression(bounds=None), "bounds are a pair"),
         (lambda: regression(cell=0), "above 0"),
@@ -116,17 +116,23 @@ def test_answers_are_right_on_plenty_of_data() -> None:
     assert isinstance(found, Bin)
     assert found.lower <= np.subtract(*np.quantile(data, [0.75, 0.25])) < found.upper
     whole = {"size": len(data), "epsilon": 1, "delta": 1e-6}
-    assert abs(xp.StableMedian.scaled(found, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
-    high = xp.StableQuantile.scaled(found, quantile=0.9, **whole).sample(data, xp.SeededNoise(3))
+    assert abs(xp.mechanisms.StableMedian.scaled(found, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
+    high = xp.mechanisms.StableQuantile.scaled(found, quantile=0.9, **whole).sample(data, xp.SeededNoise(3))
     assert abs(high - np.quantile(data, 0.9)) < 0.1
-    wide = xp.StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).sample(data, xp.SeededNoise(3))
-    assert abs(xp.StableTrimmedMean.scaled(wide, trim=0.1, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
-    assert xp.StableMedian(epsilon=1, delta=1e-6, proposed=1e-9).sample(data, xp.SeededNoise(3)) is xp.WITHHELD
+    wide = xp.mechanisms.StableInterquantileRange(low=0.1, high=0.9, epsilon=1, delta=1e-6).sample(
+        data, xp.SeededNoise(3)
+    )
+    assert (
+        abs(xp.mechanisms.StableTrimmedMean.scaled(wide, trim=0.1, **whole).sample(data, xp.SeededNoise(3)) - 10) < 0.1
+    )
+    assert (
+        xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=1e-9).sample(data, xp.SeededNoise(3)) is xp.WITHHELD
+    )
 
 
 def test_the_mean_of_ranks_is_summed_exactly() -> None:
     """Values past 2^53 steps, alternating in sign: floats would lose them."""
-    mean = xp.StableTrimmedMean(
+    mean = xp.mechanisms.StableTrimmedMean(
         trim=0, epsilon=1 + 10**6, test_share=Fraction(1, 1 + 10**6), delta=1e-6, proposed=1, bounds=(-(2**50), 2**50)
     )
     data = np.tile([2.0**50, -(2.0**50), 3.0, 5.0], 1000)
@@ -137,7 +143,7 @@ def test_the_mean_of_ranks_is_summed_exactly() -> None:
 @pytest.mark.parametrize(("proposed", "epsilon"), [("1", "1"), ("0.3", "2"), ("1000", "0.1"), ("1e-6", "5")])
 def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str) -> None:
     """The release is the quantile on the grid plus noise whose rate, times the steps in what was proposed, is ε."""
-    proposal = xp.StableMedian(
+    proposal = xp.mechanisms.StableMedian(
         epsilon=1 + Fraction(epsilon), test_share=1 / (1 + Fraction(epsilon)), delta=1e-6, proposed=proposed
     )._proposal
     step = proposal.grid.step
@@ -150,7 +156,7 @@ def test_noise_is_for_the_proposed_sensitivity(proposed: str, epsilon: str) -> N
 
 
 def test_mechanisms_compare_and_hash() -> None:
-    pair = [xp.StableMedian(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in (0.25, "0.25")]
+    pair = [xp.mechanisms.StableMedian(epsilon=epsilon, delta=1e-6, proposed=1) for epsilon in (0.25, "0.25")]
     assert pair[0] == pair[1]
     assert len({*pair, *ALL, regression()}) == 2 + len(ALL)
 
@@ -158,7 +164,7 @@ def test_mechanisms_compare_and_hash() -> None:
 # ---- regression
 
 
-def regression(**changes: Any) -> xp.StableRegression:
+def regression(**changes: Any) -> xp.mechanisms.StableRegression:
     usual: dict[str, Any] = {
         "cell": 0.5,
         "blocks": 60,
@@ -167,7 +173,7 @@ def regression(**changes: Any) -> xp.StableRegression:
         "epsilon": 1,
         "delta": 1e-6,
     }
-    return xp.StableRegression(**{**usual, **changes})
+    return xp.mechanisms.StableRegression(**{**usual, **changes})
 
 
 def line(size: int = 3000) -> np.ndarray[Any, Any]:
@@ -227,10 +233,10 @@ def test_regression_wants_a_width_for_each_coefficient() -> None:
     assert Fraction(1, 2) == regression().inner.proposals[1].shift  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("statistic", [xp.StableMedian, xp.StableTrimmedMean])
+@pytest.mark.parametrize("statistic", [xp.mechanisms.StableMedian, xp.mechanisms.StableTrimmedMean])
 def test_error_bounds_of_location_hold_and_are_not_idle(statistic: Any) -> None:
     """By the tail of the noise, exactly: t steps and one for rounding; and by sampling."""
-    extra = {"trim": 0} if statistic is xp.StableTrimmedMean else {}
+    extra = {"trim": 0} if statistic is xp.mechanisms.StableTrimmedMean else {}
     mechanism = statistic(epsilon=2, delta=1e-6, proposed=1, bounds=(-9, 9), **extra)
     grid, rate = mechanism._proposal.grid, float(mechanism._proposal.rate)
     steps = round(mechanism.error_bound(0.9) / float(grid.step)) - 1
@@ -243,15 +249,15 @@ def test_error_bounds_of_location_hold_and_are_not_idle(statistic: Any) -> None:
 
 def test_error_bounds_refuse_what_is_no_confidence() -> None:
     with pytest.raises(xp.InvalidValue, match="confidence lies strictly between 0 and 1"):
-        xp.StableMedian(epsilon=1, delta=1e-6, proposed=1).error_bound(1)
+        xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=1).error_bound(1)
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        xp.StableMedian(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45)),
-        xp.StableQuantile(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45), quantile=0.9),
-        xp.StableTrimmedMean(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45), trim=0.1),
+        xp.mechanisms.StableMedian(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45)),
+        xp.mechanisms.StableQuantile(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45), quantile=0.9),
+        xp.mechanisms.StableTrimmedMean(epsilon=1, delta=1e-6, proposed=40, bounds=(15, 45), trim=0.1),
     ],
 )
 def test_what_is_released_lies_within_the_bounds(mechanism: xp.Mechanism[Any, Any]) -> None:

@@ -83,7 +83,7 @@ def test_legs_need_half_of_delta_each() -> None:
 def test_the_real_thresholds_at_the_counterexample() -> None:
     """With the threshold of legs that do not halve δ the guarantee is refuted; with the mechanism's own it holds."""
     names, fall = [(0, 0, 1), (0, 0, 10)], bracket.exp(Fraction(-1), 60).upper
-    real = xp.StableInterquartileRange(epsilon=2, delta="0.27")
+    real = xp.mechanisms.StableInterquartileRange(epsilon=2, delta="0.27")
     careless = StabilityTest(Fraction(1), Fraction("0.27"))
     prices = {1: fall**-3, 2: fall**-3, BOTTOM: fall**-2}
     assert least_delta_at(tabulated(bins(), names, fall, real.legs.test.threshold), prices) <= Fraction("0.27")
@@ -152,10 +152,10 @@ def _without_leg(law_: Any) -> Law:
 
 def test_the_three_cases_as_a_table_of_costs() -> None:
     """ε, δ for each leg: differential privacy, the paper's two analyses, and ours."""
-    one = xp.StableNoisyInterquartileRange(epsilon=3, delta=2e-6).guarantee
-    ours = xp.StableInterquartileRange(epsilon=2, delta=2e-6).guarantee
-    leg = xp.ProposeTestRelease(
-        proposal=xp.StableNoisyInterquartileRange(epsilon=3, delta=1e-6).proposals(Fraction(1))[0],
+    one = xp.mechanisms.StableNoisyInterquartileRange(epsilon=3, delta=2e-6).guarantee
+    ours = xp.mechanisms.StableInterquartileRange(epsilon=2, delta=2e-6).guarantee
+    leg = xp.mechanisms.ProposeTestRelease(
+        proposal=xp.mechanisms.StableNoisyInterquartileRange(epsilon=3, delta=1e-6).proposals(Fraction(1))[0],
         test_epsilon=1,
         delta=1e-6,
     ).guarantee
@@ -272,12 +272,14 @@ def test_chains_cost_what_they_say() -> None:
             laws = {i: chain(k, ones[i], fall, threshold, True) for i, k in enumerate((d, e))}
             model = FiniteMechanism(laws, [(0, 1)], len)
             assert least_delta_at(model, {0: 2, 1: 8, 2: 16}) == 0
-    mechanism = xp.Chain(legs=(lambda values: Toy(1), lambda values: Toy(2)), prices=(1, 1), test_epsilon=1, delta=1e-6)
+    mechanism = xp.mechanisms.Chain(
+        legs=(lambda values: Toy(1), lambda values: Toy(2)), prices=(1, 1), test_epsilon=1, delta=1e-6
+    )
     assert [mechanism.guarantee.epsilon_of(i) for i in range(3)] == [1, 3, 4]
 
 
 @dataclass(frozen=True)
-class Toy(xp.Proposal):
+class Toy(xp.mechanisms.Proposal):
     """Reads its distance off the data and releases a number."""
 
     number: int
@@ -286,40 +288,40 @@ class Toy(xp.Proposal):
     def distance(self, data: Any, cap: int) -> int:
         return min(cap, int(data))
 
-    def release(self, data: Any, noise: xp.NoiseSource) -> int:
+    def release(self, data: Any, noise: xp.noise.NoiseSource) -> int:
         return self.number
 
 
 def test_chains_stop_at_the_first_bottom_and_pass_values_on() -> None:
     far, near = 10**6, 0
     legs = (lambda values: Toy(1), lambda values: Toy(values[0] + 1))
-    mechanism = xp.Chain(legs=legs, prices=(1, 1), test_epsilon=1, delta=1e-9)
+    mechanism = xp.mechanisms.Chain(legs=legs, prices=(1, 1), test_epsilon=1, delta=1e-9)
     assert mechanism.sample(far, xp.SeededNoise(1)) == (1, 2)
     assert mechanism.sample(near, xp.SeededNoise(1)) == ()
     assert (mechanism.part_of((1, 2)), mechanism.part_of(())) == (2, 0)
-    cheap = xp.Chain(legs=legs, prices=(1, "0.5"), test_epsilon=1, delta=1e-9)
+    cheap = xp.mechanisms.Chain(legs=legs, prices=(1, "0.5"), test_epsilon=1, delta=1e-9)
     with pytest.raises(xp.InvalidValue, match="costs more than"):
         cheap.sample(far, xp.SeededNoise(1))
     with pytest.raises(xp.InvalidValue, match="price for each"):
-        xp.Chain(legs=legs, prices=(1,), test_epsilon=1, delta=1e-9)
+        xp.mechanisms.Chain(legs=legs, prices=(1,), test_epsilon=1, delta=1e-9)
 
 
 def test_a_mechanism_of_one_s_own() -> None:
     """From a proposal alone: the guarantee, the test, the ledger."""
-    mechanism = xp.ProposeTestRelease(proposal=Toy(7), test_epsilon="0.5", delta=1e-6)
+    mechanism = xp.mechanisms.ProposeTestRelease(proposal=Toy(7), test_epsilon="0.5", delta=1e-6)
     assert mechanism.guarantee == xp.Guarantee({"released": "1.5", "withheld": "0.5"}, 1e-6, neighbours="substitute")
     ledger = xp.Ledger(epsilon=2, delta=1e-5, noise=xp.SeededNoise(3))
     assert ledger.run(mechanism, on=10**6).value == 7
     assert ledger.spent == xp.Cost("1.5", 1e-6)
-    cheap = xp.ProposeTestRelease(proposal=Free(), test_epsilon="0.25", delta=1e-6)
+    cheap = xp.mechanisms.ProposeTestRelease(proposal=Free(), test_epsilon="0.25", delta=1e-6)
     assert ledger.run(cheap, on=0).withheld
     assert ledger.spent == xp.Cost("1.75", 2e-6)
-    several = xp.FirstStable(proposals=(Free(), Toy(7)), test_epsilon=1, delta=1e-6)
+    several = xp.mechanisms.FirstStable(proposals=(Free(), Toy(7)), test_epsilon=1, delta=1e-6)
     assert several.guarantee == xp.Guarantee({1: 1, 2: 3, "withheld": 2}, 1e-6, neighbours="substitute")
     assert several.sample(10**6, xp.SeededNoise(1)) == (1, "free")
     assert several.describe((1, "free")) == "'free' (leg 1 of 2)"
     with pytest.raises(xp.InvalidValue, match="at least one"):
-        xp.FirstStable(proposals=(), test_epsilon=1, delta=1e-6)
+        xp.mechanisms.FirstStable(proposals=(), test_epsilon=1, delta=1e-6)
 
 
 @dataclass(frozen=True)
@@ -329,7 +331,7 @@ class Free(Toy):
     number: int = 0
     price = 0
 
-    def release(self, data: Any, noise: xp.NoiseSource) -> str:  # type: ignore[override]
+    def release(self, data: Any, noise: xp.noise.NoiseSource) -> str:  # type: ignore[override]
         return "free"
 
 
@@ -339,13 +341,13 @@ class LeakyTest(PrivateTest):
     delta: Any
     mistake: Any
 
-    def passes(self, data: Any, noise: xp.NoiseSource) -> bool:
+    def passes(self, data: Any, noise: xp.noise.NoiseSource) -> bool:
         return bool(data)
 
 
 def test_the_generalised_form() -> None:
     """max(δ, δ′) + δ̂, attained by a test that errs on one side and a release that leaks."""
-    mechanism = xp.TestedRelease(
+    mechanism = xp.mechanisms.TestedRelease(
         test=LeakyTest("0.5", "0.01", "0.02"), release=lambda d, n: d, release_epsilon=1, release_delta="0.03"
     )
     assert mechanism.guarantee == xp.Guarantee({"released": "1.5", "withheld": "0.5"}, "0.04", neighbours="substitute")
@@ -367,7 +369,7 @@ def test_the_generalised_form() -> None:
 def test_real_code_has_the_law_of_the_model() -> None:
     """The very code that runs, every draw made: what the model says, but for the mass left out."""
     missing = Fraction(1, 5)
-    mechanism = xp.StableInterquartileRange(epsilon=2, delta="0.2")
+    mechanism = xp.mechanisms.StableInterquartileRange(epsilon=2, delta="0.2")
     legs, threshold = bins(), mechanism.legs.test.threshold
     fall = bracket.exp(Fraction(-1), 60).upper
     for x in ((0, 0, 1), (0, 1, 1, 1, 1)):
@@ -395,18 +397,18 @@ def test_noise_on_the_logarithm_stays_in_its_bin_without_noise() -> None:
 
 def test_a_chain_refuses_a_first_leg_about_other_neighbours_for_free() -> None:
     @dataclass(frozen=True)
-    class Elsewhere(xp.Proposal):
+    class Elsewhere(xp.mechanisms.Proposal):
         price = 0
         neighbours = "add-remove"
 
         def distance(self, data: Any, cap: int) -> int:
             return cap
 
-        def release(self, data: Any, noise: xp.NoiseSource) -> int:
+        def release(self, data: Any, noise: xp.noise.NoiseSource) -> int:
             return 1
 
     ledger = xp.Ledger(epsilon=5, delta=1e-3)
-    chain = xp.Chain(legs=(lambda values: Elsewhere(),), prices=(0,), test_epsilon=1, delta=1e-6)
+    chain = xp.mechanisms.Chain(legs=(lambda values: Elsewhere(),), prices=(0,), test_epsilon=1, delta=1e-6)
     with pytest.raises(xp.InvalidValue, match="'add-remove' neighbours"):
         ledger.run(chain, on=np.zeros(5))
     assert not ledger.spent

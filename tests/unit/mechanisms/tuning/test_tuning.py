@@ -205,7 +205,7 @@ class Guess(xp.Mechanism[Any, int]):
     def guarantee(self) -> xp.Guarantee:
         return xp.Guarantee.uniform(self.epsilon, self.delta, neighbours="substitute")
 
-    def sample(self, data: Any, noise: xp.NoiseSource) -> int:
+    def sample(self, data: Any, noise: xp.noise.NoiseSource) -> int:
         return self.around + noise.below(2)
 
     def part_of(self, output: int) -> str:
@@ -213,7 +213,7 @@ class Guess(xp.Mechanism[Any, int]):
 
 
 @dataclass(frozen=True)
-class Itself(xp.Score):
+class Itself(xp.mechanisms.Score):
     """The output is its own score."""
 
     @property
@@ -253,14 +253,14 @@ def test_classifiers_and_regressions() -> None:
     rng = np.random.default_rng(3)
     features = rng.normal(size=(2000, 2))
     labels = (features[:, 0] > 0).astype(float)
-    models = [xp.ObjectivePerturbation(epsilon=2, norm=3, regularizer=r) for r in (1e-3, 1e3)]
-    tuning = xp.Tuning(candidates=models, score=xp.CorrectPredictions(), held_out=0.3, runs=10)
+    models = [xp.mechanisms.ObjectivePerturbation(epsilon=2, norm=3, regularizer=r) for r in (1e-3, 1e3)]
+    tuning = xp.Tuning(candidates=models, score=xp.mechanisms.CorrectPredictions(), held_out=0.3, runs=10)
     found = xp.Ledger(epsilon=4, noise=xp.SeededNoise(2)).run(tuning, on=np.column_stack([features, labels]))
     assert isinstance(found.value, Tuned)
     assert found.value.score > 0.8
     assert str(found).startswith("Tuning: candidate 0 of 2, score 0.9")
-    fits = [xp.LinearRegression(epsilon=e, bounds=[(-3, 3)] * 2, target_bounds=(-9, 9)) for e in (0.5, 1)]
-    score = xp.MeanAbsoluteError(bounds=(-9, 9))
+    fits = [xp.mechanisms.RegressionOfRecords(epsilon=e, bounds=[(-3, 3)] * 2, target_bounds=(-9, 9)) for e in (0.5, 1)]
+    score = xp.mechanisms.MeanAbsoluteError(bounds=(-9, 9))
     target = 2 * features[:, 0] + 1
     fitted = xp.Ledger(epsilon=2, noise=xp.SeededNoise(2)).run(
         xp.Tuning(candidates=fits, score=score, held_out=0.3, good_enough=-1, runs=10),
@@ -276,13 +276,16 @@ def test_scores_move_by_their_sensitivity_and_never_raise(values: float) -> None
     records = np.random.default_rng(0).normal(size=(20, 3))
     other = records.copy()
     other[4] = values
-    model = xp.LinearModel(((0.5, -0.25, 0.1),), 1.0, True)
-    fit = xp.mechanisms.LinearRegression(epsilon=1, bounds=[(0, 1)] * 2, target_bounds=(0, 1)).sample(
+    model = xp.mechanisms.LinearModel(((0.5, -0.25, 0.1),), 1.0, True)
+    fit = xp.mechanisms.RegressionOfRecords(epsilon=1, bounds=[(0, 1)] * 2, target_bounds=(0, 1)).sample(
         records, xp.SeededNoise(1)
     )
-    for score, output in ((xp.CorrectPredictions(), model), (xp.MeanAbsoluteError(bounds=(-1, 1)), fit)):
+    for score, output in (
+        (xp.mechanisms.CorrectPredictions(), model),
+        (xp.mechanisms.MeanAbsoluteError(bounds=(-1, 1)), fit),
+    ):
         assert abs(score.total(output, records) - score.total(output, other)) <= score.sensitivity
-    assert xp.MeanAbsoluteError(bounds=(-1, 1)).total(lambda rows: rows[:, 0], records[:, [0, 0]]) == 0
+    assert xp.mechanisms.MeanAbsoluteError(bounds=(-1, 1)).total(lambda rows: rows[:, 0], records[:, [0, 0]]) == 0
 
 
 @pytest.mark.parametrize(
@@ -290,7 +293,7 @@ def test_scores_move_by_their_sensitivity_and_never_raise(values: float) -> None
     [
         ({"candidates": []}, "at least one"),
         ({"candidates": [1]}, "candidates are mechanisms, got int"),
-        ({"candidates": [xp.StableMedian(epsilon=1, delta="1e-6", proposed=1)]}, "may withhold"),
+        ({"candidates": [xp.mechanisms.StableMedian(epsilon=1, delta="1e-6", proposed=1)]}, "may withhold"),
         ({"candidates": [Guess(epsilon=0)]}, "costs no ε"),
         ({"candidates": [Guess(epsilon=1, delta=0.5)]}, "δ would be"),
         ({"candidates": [xp.Laplace(epsilon=1, sensitivity=1, neighbours="add-remove")]}, "public number of records"),
@@ -307,13 +310,15 @@ def test_scores_move_by_their_sensitivity_and_never_raise(values: float) -> None
 )
 def test_what_is_publicly_wrong_is_refused(changes: dict[str, Any], message: str) -> None:
     given = {"candidates": [Guess(epsilon=1)], "score": Itself(), "held_out": 0.5} | changes
-    with pytest.raises((xp.InvalidValue, xp.NeighbourMismatch), match=message):
+    with pytest.raises((xp.InvalidValue, xp.errors.NeighbourMismatch), match=message):
         xp.Tuning(**given)
 
 
 def test_data_is_checked_before_any_charge() -> None:
     ledger = xp.Ledger(epsilon=9)
-    tuning = xp.Tuning(candidates=[xp.OutputPerturbation(epsilon=1, norm=1)], score=xp.CorrectPredictions())
+    tuning = xp.Tuning(
+        candidates=[xp.mechanisms.OutputPerturbation(epsilon=1, norm=1)], score=xp.mechanisms.CorrectPredictions()
+    )
     for data in (RECORDS, (RECORDS, np.zeros(3)), (np.zeros(3), RECORDS)):
         with pytest.raises(xp.InvalidValue):
             ledger.run(tuning, on=data)
