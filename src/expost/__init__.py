@@ -132,12 +132,19 @@ else:
         return value
 
     def _where(name):
-        """Where a name is that is not on the first page."""
+        """Where a name is that is not on the first page: looked up in texts, as modules may be half imported."""
         if name.startswith("_"):
             return ""
-        pages = ("mechanisms", "errors", "ledger", "accounting", "noise", "recipes", "questions")
-        page = next((each for each in pages if hasattr(import_module(f"expost.{each}"), name)), None)
-        return "" if page is None else f": it is xp.{page}.{name}"
+        import re
+        from pathlib import Path
+
+        defines = re.compile(rf"^(?:.* as|class|def) {re.escape(name)}\b", re.MULTILINE)
+        for page in _PAGES:
+            path = Path(__file__).parent / page
+            source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            if source.exists() and defines.search(source.read_text(encoding="utf-8")):
+                return f": it is xp.{page}.{name}"
+        return ""
 
     def __dir__():
         return sorted([*__all__, *_PAGES])

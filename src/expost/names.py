@@ -18,6 +18,7 @@ _HOMES = {
     "Between": "expost.mechanisms.quantiles.between:Between",
     "Bin": "expost.mechanisms.stability.quantile_range:Bin",
     "BinOfRange": "expost.mechanisms.stability.quantile_range:BinOfRange",
+    "Comparison": "expost.comparison:Comparison",
     "Clipped": "expost.data.clipped:Clipped",
     "Coefficients": "expost.mechanisms.stability.votes:Coefficients",
     "ErrorTest": "expost.mechanisms.linear.tested_logistic:ErrorTest",

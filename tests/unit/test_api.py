@@ -16,6 +16,9 @@ from expost import Mechanism
 
 PACKAGES = (
     "expost",
+    "expost.questions",
+    "expost.mechanisms",
+    "expost.errors",
     "expost.learn",
     "expost.recipes",
     "expost.accounting",

@@ -70,7 +70,7 @@ def test_every_error_is_drawn_in_the_tree() -> None:
     assert len(kinds) >= 10
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
-        assert hasattr(xp, kind.__name__)
+        assert hasattr(xp.errors, kind.__name__)
 
 
 PLAIN = ("Exception", "KeyError", "RuntimeError", "TypeError", "ValueError")
@@ -125,7 +125,7 @@ def test_what_is_missing_is_an_import_error_with_a_remedy() -> None:
 def test_optional_packages_are_named_when_they_are_needed(absent: str, use: str, extra: str) -> None:
     program = "\n".join(
         (f"import sys; sys.modules[{absent!r}] = None", "import expost", "try:", f"    {use}",
-         "except expost.MissingDependency as error:", "    print(error.extra)")
+         "except expost.errors.MissingDependency as error:", "    print(error.extra)")
     )  # fmt: skip
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == f"{extra}\n", done.stderr

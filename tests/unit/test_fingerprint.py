@@ -183,7 +183,7 @@ def test_equal_values_have_one_fingerprint(alike: tuple[Any, ...]) -> None:
 def test_fields_of_our_own_at_their_defaults_are_left_out() -> None:
     for mechanism, given in (
         (xp.Laplace(epsilon=1, sensitivity=2), {"epsilon", "sensitivity"}),
-        (xp.mechanisms.Coin(epsilon=1, sensitivity=1, heads="1/3"), {"epsilon", "sensitivity", "heads"}),
+        (xp.TopK(k=2, epsilon=1, delta="1e-6", groups=3), {"k", "epsilon", "delta", "groups"}),
     ):
         content = identify(mechanism).content["$record"]
         assert content[0] == f"expost:{type(mechanism).__name__}"

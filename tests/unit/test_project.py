@@ -46,7 +46,7 @@ def test_every_mechanism_cites_its_proof() -> None:
     for kind in mechanisms:
         last = (inspect.getdoc(kind) or "").splitlines()[-1]
         assert re.fullmatch(r"Proof: [\w-]+", last), f"{kind.__name__} ends with {last!r}"
-        assert kind.__name__ in PUBLIC
+        assert kind.__name__ in exported(expost.mechanisms)
 
 
 def test_every_statement_has_its_proof() -> None:
@@ -61,6 +61,10 @@ def test_public_names_are_there_and_lazy() -> None:
     for name in PUBLIC:
         assert getattr(xp, name) is not None
         assert name in dir(xp)
+    assert len(PUBLIC) <= 50, "the first page has what one types first"
+    assert {*dir(xp)} == {*PUBLIC, *vars(xp)["_PAGES"]}
+    with pytest.raises(AttributeError, match=r"it is xp\.mechanisms\.StableMedian"):
+        _ = xp.StableMedian  # type: ignore[attr-defined]
     assert not hasattr(xp, "Nothing")
     lazy = "import sys, expost; print([m for m in sys.modules if m.startswith('expost.')])"
     loaded = subprocess.run([sys.executable, "-c", lazy], check=True, capture_output=True, text=True).stdout
@@ -80,7 +84,9 @@ def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> No
     module = importlib.import_module(package)
     (written,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
     imports = [node for node in written.body if isinstance(node, ast.ImportFrom)]
-    checked = [(str(node.module), name) for node in imports for name in reexported(node)]
+    pages = [name for node in imports for name in reexported(node) if node.module == "expost"]
+    assert pages == list(getattr(module, "_PAGES", ()))
+    checked = [(str(node.module), name) for node in imports for name in reexported(node) if node.module != "expost"]
     loaded = [(home, name) for home, names in module._MODULES.items() for name in names]
     assert sorted(checked) == sorted(loaded)
     assert len(loaded) == len(module._HOME) == len({*module.__all__} - {"__version__"})
@@ -89,17 +95,6 @@ def test_the_type_checker_and_the_loader_know_the_same_names(package: str) -> No
 SHARED = {
     "Engine": ("data/engine.py ledger/engine.py", "behind a private table; behind a durable ledger"),
     "Histogram": ("data/histograms.py mechanisms/histogram.py", "of a private table; of an array"),
-    "Mean": ("mechanisms/moments/moments.py questions/mean.py", "the mechanism for arrays, and the question"),
-    **{
-        name: (f"mechanisms/{mechanism}.py questions/{question}.py", "the mechanism for arrays, and the question")
-        for name, mechanism, question in (
-            ("Correlation", "moments/pairs", "covariance"),
-            ("Covariance", "moments/pairs", "covariance"),
-            ("Median", "quantiles/quantiles", "quantile"),
-            ("Quantile", "quantiles/quantiles", "quantile"),
-            ("Variance", "moments/moments", "variance"),
-        )
-    },
     "Outcome": ("ledger/engine.py study/run.py", "of an operation on a ledger; of a question of a study"),
     "Question": ("question.py study/model.py", "what ledgers make a mechanism of; of a study"),
     "Step": ("accounting/composition.py ledger/engine.py", "of a composition; of a durable ledger"),
@@ -280,7 +275,7 @@ def test_it_works_where_nothing_forks() -> None:
     """On Windows there is neither ``os.fork`` nor ``os.register_at_fork``."""
     program = (
         "import logging, os, random, threading, numpy; del os.fork, os.register_at_fork; import expost, expost.ledger; "
-        "print(expost.Ledger(epsilon=1).run(expost.Coin(epsilon=1, sensitivity=1), on=1).entry.state)"
+        "print(expost.Ledger(epsilon=1).run(expost.mechanisms.Coin(epsilon=1, sensitivity=1), on=1).entry.state)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "settled\n", done.stderr

@@ -14,7 +14,7 @@ from expost.mechanism import PrivateData
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
 
-VALUE = "value"
+ONLY_COLUMN = "value"
 """What the column of an array is called."""
 _LARGEST = 100
 """Columns of an array."""
@@ -54,7 +54,7 @@ def _frame_of(data: Any) -> Any:
     if hasattr(data, "columns") or hasattr(data, "column_names"):
         return data
     if hasattr(data, "to_frame"):  # a series
-        return data.to_frame(VALUE)
+        return data.to_frame(ONLY_COLUMN)
     return _arrow(dict(zip(*_columns(_array(data)), strict=True)))
 
 
@@ -85,10 +85,10 @@ def _number(each: Any) -> float:
 
 def _columns(array: np.ndarray[Any, Any]) -> tuple[list[str], list[Any]]:
     if array.ndim == 1:
-        return [VALUE], [array]
+        return [ONLY_COLUMN], [array]
     if not 1 <= array.shape[1] <= _LARGEST:
         raise InvalidValue(f"an array of records has from 1 to {_LARGEST} columns, got {array.shape[1]}")
-    return [f"{VALUE}{place}" for place in range(array.shape[1])], list(array.T)
+    return [f"{ONLY_COLUMN}{place}" for place in range(array.shape[1])], list(array.T)
 
 
 def _arrow(columns: dict[str, Any]) -> Any:

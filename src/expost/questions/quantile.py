@@ -62,7 +62,12 @@ class Quantile(Statistic["Ranks"]):
 
 @dataclass(frozen=True)
 class Median(Statistic["Ranks"]):
-    """The median of a column or an expression, as :class:`Quantile`.
+    """The median of a column or an expression: :class:`Quantile` at one half.
+
+    Parameters
+    ----------
+    column, bounds, missing, grid, interval
+        As for :class:`Quantile`.
 
     Proof: thm-table-quantiles
     """

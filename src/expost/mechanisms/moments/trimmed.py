@@ -41,8 +41,8 @@ class TrimmedMean(WithinInterval):
     """The mean without the lowest and the highest ⌊trim·n⌋ records, with pure ε.
 
     :class:`QuantilesOfRecords` at ``trim`` and 1 − ``trim`` choose an interval with a share of ε. Records are clamped
-    to it, and the noise is for its length: outliers cost nothing. With so few records that the quantiles, off by their error
-    bound, may lie beyond all of them, the error of the mean is not published (see :meth:`knows_error`).
+    to it, and the noise is for its length: outliers cost nothing. With so few records that the quantiles, off by their
+    error bound, may lie beyond all of them, the error of the mean is not published (see :meth:`knows_error`).
 
     Data and neighbours are those of :class:`MeanOfRecords`.
 
