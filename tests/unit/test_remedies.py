@@ -14,6 +14,7 @@ import expost as xp
 from expost.accounting import optimal_composition
 from expost.errors import AlreadyExists, KeyConflict, LedgerClosed, NeighbourMismatch
 
+pytestmark = pytest.mark.counted
 ROOT = Path(__file__).resolve().parents[2]
 
 

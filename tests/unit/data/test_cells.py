@@ -6,6 +6,8 @@ import pytest
 from expost import InvalidValue, SeededNoise, Unit, read
 from expost.data import Mean, NoisyMean
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def database() -> duckdb.DuckDBPyConnection:

@@ -20,6 +20,7 @@ from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS
 from published import published
 
+pytestmark = pytest.mark.slow
 REST = [("r", 1.0, -1.0), ("s", 0.0, 1.0), ("s", 1.0, 1.0)]
 OWN = [*product((-1.0, 0.0, 1.0), repeat=2), (None, 1.0)]
 

@@ -13,6 +13,7 @@ from expost.data import BalancedCounts, CountedMean, GroupAnswers, Noisy, NoisyM
 from expost.errors import InvalidValue, NeighbourMismatch
 from expost.question import Question
 
+pytestmark = pytest.mark.counted
 FRAME = pd.DataFrame(
     {"p": [i // 4 for i in range(400)], "cost": [float(i % 40) for i in range(400)], "ward": ["A", "B"] * 200}
 )

@@ -11,6 +11,9 @@ from expost import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedR
 from expost.mechanisms.numbers import Shape
 from soak import SOAK
 
+pytestmark = pytest.mark.slow
+
+
 WHOLE, FLOATS = Shape(False, (4,)), Shape(True, (4,))
 
 # (mechanism, shape, the deviation of its noise in the data's own units)
