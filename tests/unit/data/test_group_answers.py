@@ -20,6 +20,7 @@ from expost.frame import Frame
 from expost.mechanisms.numbers import shape_of
 from expost.questions.noised import Noised
 
+pytestmark = pytest.mark.slow
 ROWS = [("a", 1, 3, 1.0), ("a", 2, -2, None), ("b", 1, 9, -7.5), (None, 2, 0, 0.5), ("b", 2, 1, 9.0)]
 UNITS = [unit for size in (1, 2, 3) for unit in combinations_with_replacement(ROWS, size)]
 KEYS: dict[str, Any] = {

@@ -18,6 +18,7 @@ from expost.study.shown import number_lines, words_of
 from expost.study.sources import stored_ledger
 from studies import CANARY, COUNT, question, write_study
 
+pytestmark = pytest.mark.slow
 NUMBER = ("value", "low", "high", "error")
 MEAN = question("average", "mean", column="cost", bounds=[0, 200], epsilon=0.5)
 LARGE = question(
