@@ -10,6 +10,7 @@ from expost.data.unit import ROW, UnitOfLedger
 from expost.errors import InvalidValue, MissingDependency
 from expost.guarantee import Neighbours
 from expost.mechanism import PrivateData
+from expost.mechanisms.numbers import as_array
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -64,7 +65,7 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
     if isinstance(data, np.ndarray):
         array = np.asarray(data)
     elif isinstance(data, list | tuple):
-        array = np.array([_number(each) for each in data], np.float64)
+        array = np.asarray(as_array(data))
     else:
         raise InvalidValue(f"records are an array, a list, a series or a frame; got a {type(data).__name__}")
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
@@ -73,14 +74,6 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
             f"of {array.dtype}: make a frame of anything else"
         )
     return array
-
-
-def _number(each: Any) -> float:
-    """A number of a list, whose type may be private, too: anything else is missing."""
-    try:
-        return float(each) if isinstance(each, int | float | np.number) else float("nan")
-    except (OverflowError, ValueError):
-        return float("inf") if each > 0 else float("-inf")
 
 
 def _columns(array: np.ndarray[Any, Any]) -> tuple[list[str], list[Any]]:

@@ -54,6 +54,55 @@ def shape_of(data: Any) -> Shape:
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
 
 
+def as_array(data: Any) -> Any:
+    """A list, a series or a frame of numbers as an array; anything else as it is.
+
+    A frame of one column, and a series, have one dimension. A list is read as floats, and what is no number in it as
+    NaN: types of a list's entries are private, too.
+    """
+    if isinstance(data, list | tuple) and not hasattr(data, "_fields"):
+        return np.array([_number(each) for each in data], np.float64) if not any(map(_is_nested, data[:1])) else data
+    if not hasattr(data, "to_numpy") or not (hasattr(data, "dtype") or hasattr(data, "columns")):
+        return data
+    columns = [_column(data)] if hasattr(data, "dtype") else [_column(data[name]) for name in data.columns]
+    found = [column for column in columns if column is not None]
+    if not found or len(found) < len(columns):
+        return data
+    return found[0] if len(found) == 1 else np.column_stack(found)
+
+
+def _column(series: Any) -> NDArray[Any] | None:
+    """A series as an array whose dtype follows from that of the series alone, not from whether a value is missing."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return np.asarray(series.to_numpy())
+    if callable(numeric := getattr(dtype, "is_numeric", None)):  # Polars
+        return np.asarray(series.to_numpy(), np.float64) if numeric() else None
+    if getattr(dtype, "kind", "O") in "biuf":  # nullable columns of pandas
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return None
+
+
+def _is_nested(each: Any) -> bool:
+    return hasattr(each, "__len__") and not isinstance(each, str | bytes)
+
+
+def _number(each: Any) -> float:
+    """A number of a list; anything else is missing."""
+    try:
+        return float(each) if isinstance(each, int | float | np.number) else float("nan")
+    except OverflowError:
+        return float("inf") if each > 0 else float("-inf")
+
+
+class OfArrays:
+    """A mechanism for arrays of numbers, which are also read from lists, series and frames."""
+
+    def reads(self, data: Any) -> Any:
+        """The data as an array."""
+        return as_array(data)
+
+
 def _instead_of(data: Any) -> str:
     """What to do about data that is no array."""
     if data is None:

@@ -132,3 +132,44 @@ def test_settings_are_what_was_said() -> None:
     assert q.Mean("cost", bounds=[0, 9], missing=0).settings() == {"column": "cost", "bounds": [0, 9], "missing": 0}  # type: ignore[arg-type]
     assert q.Mean("cost", bounds=[0, 9]) == q.Mean("cost", bounds=(0, 9))  # type: ignore[arg-type]
     assert hash(q.Ratio(["a", "b"], bounds=[[0, 1], [0, 1]])) == hash(q.Ratio(("a", "b"), bounds=((0, 1), (0, 1))))  # type: ignore[list-item]
+
+
+MECHANISMS: list[Any] = [
+    xp.Laplace(epsilon=1, sensitivity=1.5),
+    xp.SparseVector(threshold=50, at_most=3, epsilon=1, sensitivity=1),
+    xp.mechanisms.MeanOfRecords(epsilon=1, bounds=(0, 100)),
+    xp.mechanisms.MedianOfRecords(epsilon=1, bounds=(0, 100), neighbours="substitute"),
+    xp.mechanisms.StableMedian(epsilon=1, delta=1e-7, proposed=5),
+]
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "series", "polars series", "frame"])
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: type(one).__name__)
+def test_mechanisms_for_arrays_read_what_is_like_one(mechanism: Any, kind: str) -> None:
+    """Before, all of them said: try np.asarray(…)."""
+    found = [ledger(neighbours="substitute").run(mechanism, on=data).output for data in (AGES, SAME[kind])]
+    assert np.array_equal(np.asarray(found[0], object), np.asarray(found[1], object))
+
+
+def test_a_frame_of_several_columns_is_an_array_of_rows() -> None:
+    frame = pd.DataFrame({"age": AGES, "twice": 2 * AGES})
+    fit = xp.mechanisms.LeastSquares(epsilon=20, bounds=[(0, 100)], target_bounds=(0, 200))
+    assert abs(ledger(neighbours="substitute").run(fit, on=frame).value.coefficients[0] - 2) < 0.1
+
+
+@pytest.mark.parametrize("make", [lambda v: pd.Series(v, dtype="Int64"), lambda v: pl.Series(v, dtype=pl.Int64)])
+def test_a_missing_value_changes_no_dtype(make: Any) -> None:
+    """Of nullable columns whole numbers would be floats, or objects, only if one is missing."""
+    laplace = xp.Laplace(epsilon=1, sensitivity=1)
+    found: list[Any] = [ledger().run(laplace, on=make(values)).output for values in ([1, 2, 3], [1, None, 3])]
+    assert {(each.dtype, each.shape) for each in found} == {(np.dtype(np.float64), (3,))}
+    with pytest.raises(InvalidValue, match="numeric data is"):
+        ledger().run(laplace, on=pl.Series(["a", "b"]))  # type: ignore[misc]
+
+
+def test_no_entry_of_a_list_changes_how_the_others_are_read() -> None:
+    """Whole numbers and floats are private in a list: noise must not depend on which there are."""
+    laplace = xp.Laplace(epsilon=1, sensitivity=1)
+    for odd in (3, 3.5, None, "x", object()):
+        found: Any = ledger().run(laplace, on=[1, odd, 2]).output
+        assert (found.dtype, found.shape) == (np.float64, (3,))
