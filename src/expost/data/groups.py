@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from expost.data.unit import Of
 
 _Made = TypeVar("_Made")
+_BEHIND = frozenset(["made_for_each", "of", "plan", "share", "touched", "what"])
+"""What questions and studies use of groups, and nobody types."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,6 +178,9 @@ class Groups(Planned):
         if each.groups != self:
             raise InvalidValue(f"{name!r} is a statistic of other groups: make it from these")
         return each.statistic
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _BEHIND]
 
     @property
     def what(self) -> str:

@@ -54,6 +54,30 @@ from expost.questions.sum import Sum
 from expost.questions.variance import Variance
 
 _MOST_STEPS = 40
+_BEHIND = frozenset(
+    [
+        "check_as_data",
+        "chosen_key",
+        "counted",
+        "decimal",
+        "declared",
+        "delimiter",
+        "encoding",
+        "engine",
+        "expression",
+        "fewest",
+        "filtered",
+        "key",
+        "narrowed",
+        "nobody",
+        "ordered",
+        "place",
+        "quote",
+        "relation",
+        "steps",
+    ]
+)
+"""What questions, engines and ledgers use of a table, and nobody types."""
 
 
 def read(
@@ -616,6 +640,9 @@ class PrivateTable(PrivateData, ShownTable):
     @property
     def _nobody(self) -> str:
         return f", and rows in which it {self.nobody}," if self.nobody else ""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _BEHIND]
 
     def __str__(self) -> str:
         unit = self.unit
