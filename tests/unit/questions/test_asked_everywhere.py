@@ -37,6 +37,7 @@ from asked_everywhere import (
 from expost.data.searched import Searched
 from expost.data.winsorized import WinsorizedMean
 from expost.errors import InvalidValue
+from expost.frame import NUMBERS, WHAT
 
 ROOT = Path(__file__).resolve().parents[3]
 DRAWS, DEARER = 24, 8
@@ -175,13 +176,17 @@ def test_a_statistic_is_asked_of_groups_in_three_ways(data: dict[Any, Any]) -> N
     assert found[0].frame == found[1].frame == found[2].frame
 
 
+@pytest.mark.parametrize("keys", [CITIES, None], ids=["stated", "discovered"])
 @pytest.mark.parametrize("cell", [cell for cell in FRAMES if cell.scope == BY_GROUP], ids=str)
-def test_all_statistics_of_groups_are_asked_in_one_charge(cell: Cell, data: dict[Any, Any]) -> None:
-    groups = data[cell.data, cell.relation, cell.unit].by("city", keys=CITIES)
+def test_all_statistics_of_groups_are_asked_in_one_charge(cell: Cell, keys: Any, data: dict[Any, Any]) -> None:
+    """Of groups that are stated, and of those that are discovered for a δ."""
+    groups, delta = data[cell.data, cell.relation, cell.unit].by("city", keys=keys), 0 if keys else 1e-6
     several = [asked for asked in QUESTIONS if not asked.each]
     asked = groups.agg(**{each.name: eval(f"groups.{each.typed}", {"groups": groups}) for each in several})
-    release = xp.Ledger(epsilon=200, noise=xp.SeededNoise(1)).run(asked, epsilon=200)
-    assert release.charged == xp.Cost(200)
+    release = xp.Ledger(epsilon=200, delta=delta, noise=xp.SeededNoise(1)).run(asked, epsilon=200, delta=delta)
+    assert release.charged == xp.Cost(200, delta=delta)
+    assert {*release.frame["city"]} == {*CITIES}
+    assert (release.frame.names[0], release.frame.names[-4:]) == (WHAT, NUMBERS)
     assert all(any(str(what).startswith(each.name) for what in release.frame["what"]) for each in several)
 
 
