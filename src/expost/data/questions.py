@@ -159,7 +159,10 @@ class NumericQuestion(Planned, Question[Out]):
 
     def _moved(self) -> Sensitivity:
         if not self.sensitivity.l1:
-            raise InvalidValue(f"the {self.title} is public under substitution and needs no noise: see table.size")
+            raise InvalidValue(
+                f"the {self.title} is public under substitution and needs no noise: it is table.size, or the length of "
+                "an array"
+            )
         return self.sensitivity
 
     def __repr__(self) -> str:

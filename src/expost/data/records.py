@@ -10,7 +10,7 @@ from expost.data.unit import ROW, UnitOfLedger
 from expost.errors import InvalidValue, MissingDependency
 from expost.guarantee import Neighbours
 from expost.mechanism import PrivateData
-from expost.mechanisms.numbers import as_array
+from expost.mechanisms.numbers import as_array, is_nested
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -64,10 +64,13 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
         raise InvalidValue("masked arrays are not read: make what is masked NaN, which follows missing=")
     if isinstance(data, np.ndarray):
         array = np.asarray(data)
-    elif isinstance(data, list | tuple):
+    elif isinstance(data, list | tuple) and not is_nested(data):
         array = np.asarray(as_array(data))
     else:
-        raise InvalidValue(f"records are an array, a list, a series or a frame; got a {type(data).__name__}")
+        raise InvalidValue(
+            f"records are an array, a list of numbers, a series or a frame; got another {type(data).__name__}: try "
+            "np.asarray(…)"
+        )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
         raise InvalidValue(
             f"an array of records has numbers of at most 64 bits in one or two dimensions; got {array.ndim} dimensions "

@@ -494,6 +494,22 @@ class PrivateTable(PrivateData, ShownTable):
         """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
         return self.asked(LinearRegression(features, target, bounds, target_bounds, missing))
 
+    def agg(self, **statistics: Statistic) -> Statistics:
+        """Several statistics in one charge: ``visits.agg(n=xp.Count(), cost=xp.Mean("cost", bounds=(0, 500)))``.
+
+        ε is split among them evenly. At most ``unit.rows`` rows of a unit count, the same ones for all of them, whether
+        or not they have a value.
+        """
+        if not statistics:
+            raise InvalidValue("agg() takes statistics by name, at least one: table.agg(n=xp.Count())")
+        for name, each in statistics.items():
+            if not isinstance(each, Statistic):
+                raise InvalidValue(
+                    f"agg() takes statistics, and {name!r} is a {type(each).__name__}: write it without the table, as "
+                    "xp.Count() or xp.Median('cost')"
+                )
+        return Statistics.several(self, statistics)
+
     def asked(self, statistic: Statistic[AQuestion]) -> AQuestion:
         """A statistic of this table, as a question: ``visits.asked(xp.Count())`` is ``visits.count()``."""
         if not isinstance(statistic, Statistic):

@@ -61,7 +61,7 @@ def as_array(data: Any) -> Any:
     NaN: types of a list's entries are private, too.
     """
     if isinstance(data, list | tuple) and not hasattr(data, "_fields"):
-        return np.array([_number(each) for each in data], np.float64) if not any(map(_is_nested, data[:1])) else data
+        return data if is_nested(data) else np.array([_number(each) for each in data], np.float64)
     if not hasattr(data, "to_numpy") or not (hasattr(data, "dtype") or hasattr(data, "columns")):
         return data
     columns = [_column(data)] if hasattr(data, "dtype") else [_column(data[name]) for name in data.columns]
@@ -83,8 +83,9 @@ def _column(series: Any) -> NDArray[Any] | None:
     return None
 
 
-def _is_nested(each: Any) -> bool:
-    return hasattr(each, "__len__") and not isinstance(each, str | bytes)
+def is_nested(data: Any) -> bool:
+    """Whether a list is one of lists or arrays, by its first entry."""
+    return len(data) > 0 and hasattr(data[0], "__len__") and not isinstance(data[0], str | bytes)
 
 
 def _number(each: Any) -> float:

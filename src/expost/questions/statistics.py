@@ -92,6 +92,15 @@ class Statistics(Planned, Question[Any]):
         asked = cls(table, (), _WHOLE, (read.what,), (statistic,))
         return asked if read.step is None else NumericStatistic(asked)
 
+    @classmethod
+    def several(cls, table: PrivateTable, statistics: Mapping[str, Statistic]) -> Statistics:
+        """Several statistics of the whole table, by name."""
+        asked = cls(table, (), _WHOLE, tuple(statistics), tuple(statistics.values()))
+        for name, ranks in asked.ranks:
+            if ranks.interval:
+                raise InvalidValue(f"{name!r} asks for an interval, which no quantile beside others has: leave it out")
+        return asked
+
     @property
     def is_whole(self) -> bool:
         """Whether it is about all rows together."""

@@ -103,6 +103,7 @@ def test_what_is_no_number_in_a_list_is_missing() -> None:
         (q.Mean(bounds=(0, 1)), None, "on= is missing"),
         (q.Mean(bounds=(0, 1)), "ages.csv", r"xp\.read"),
         (q.Mean(bounds=(0, 1)), {"age": [1, 2]}, "got a dict"),
+        (q.Mean(bounds=(0, 1)), [[1, 2], [3, 4]], r"np\.asarray"),
         (q.Mean(bounds=(0, 1)), np.zeros((3, 2)), "one column, and there are 2"),
         (q.Mean(bounds=(0, 1)), np.array(["a"]), "make a frame"),
         (q.Covariance(bounds=[(0, 1)] * 2), np.zeros((3, 3)), "of two columns, got 3"),
@@ -173,3 +174,22 @@ def test_no_entry_of_a_list_changes_how_the_others_are_read() -> None:
     for odd in (3, 3.5, None, "x", object()):
         found: Any = ledger().run(laplace, on=[1, odd, 2]).output
         assert (found.dtype, found.shape) == (np.float64, (3,))
+
+
+def test_several_statistics_of_a_whole_table_in_one_charge() -> None:
+    table = xp.read(pd.DataFrame({"age": AGES}), unit="row", neighbours="add-remove", key=1)
+    asked = table.agg(n=q.Count(), age=q.Mean("age", bounds=(0, 100)), middle=q.Median("age", bounds=(0, 100)))
+    release = ledger().run(asked, epsilon=9)
+    assert release.reserved == xp.Cost(9)
+    assert abs(release.value["n"] - 4000) <= release.value["n"].error + 2
+    assert abs(release.value["age"] - AGES.mean()) < 1
+    assert abs(release.value["middle"] - np.median(AGES)) < 1
+    for wrong, words in (
+        ({}, "at least one"),
+        ({"n": table.count()}, "write it without the table"),
+        ({"n": 3}, "a int"),
+    ):
+        with pytest.raises(InvalidValue, match=words):
+            table.agg(**wrong)
+    with pytest.raises(InvalidValue, match="interval"):
+        table.agg(middle=q.Median("age", interval=True), n=q.Count())
