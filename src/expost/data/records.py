@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,10 @@ ONLY_COLUMN = "value"
 """What the column of an array is called."""
 _LARGEST = 100
 """Columns of an array."""
+_NUMBERS = frozenset(map(id, (bool, int, float, Decimal, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8,
+                              np.uint16, np.uint32, np.uint64, np.longlong, np.ulonglong, np.float16, np.float32,
+                              np.float64)))  # fmt: skip
+"""What is a number in a list, by identity: even ``==`` and ``hash`` of a type may be somebody's code."""
 
 
 def table_of_records(data: Any, neighbours: Neighbours | None, unit: str | None) -> PrivateTable:
@@ -54,7 +59,7 @@ def _frame_of(data: Any) -> Any:
     if hasattr(data, "columns") or hasattr(data, "column_names"):
         return data
     if hasattr(data, "to_frame"):  # a series
-        return data.to_frame(ONLY_COLUMN)
+        return data.to_frame(name=ONLY_COLUMN)
     return _arrow(dict(zip(*_columns(_array(data)), strict=True)))
 
 
@@ -64,7 +69,7 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
     if isinstance(data, np.ndarray):
         array = np.asarray(data)
     elif isinstance(data, list | tuple):
-        array = np.array([_number(each) for each in data], np.float64)
+        array = _numbers(data)
     else:
         raise InvalidValue(f"records are an array, a list, a series or a frame; got a {type(data).__name__}")
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
@@ -75,12 +80,23 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
     return array
 
 
+def _numbers(data: list[Any] | tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    """The numbers of a list, whose types may be private, too: anything else is missing.
+
+    An entry is read only if its type is exactly a known one, so that no code of an entry ever runs.
+    """
+    return np.array([_number(each) for each in data], np.float64)
+
+
 def _number(each: Any) -> float:
-    """A number of a list, whose type may be private, too: anything else is missing."""
+    if id(type(each)) not in _NUMBERS:
+        return float("nan")
     try:
-        return float(each) if isinstance(each, int | float | np.number) else float("nan")
-    except (OverflowError, ValueError):
+        return float(each)
+    except OverflowError:  # a whole number beyond all floats
         return float("inf") if each > 0 else float("-inf")
+    except ValueError:  # a signalling NaN
+        return float("nan")
 
 
 def _columns(array: np.ndarray[Any, Any]) -> tuple[list[str], list[Any]]:
@@ -96,4 +112,9 @@ def _arrow(columns: dict[str, Any]) -> Any:
         import pyarrow as pa
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
         raise MissingDependency("statistics of arrays", str(error.name), "frames") from None
-    return pa.table({name: pa.array(np.ascontiguousarray(column)) for name, column in columns.items()})
+    return pa.table({name: pa.array(_native(column)) for name, column in columns.items()})
+
+
+def _native(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers one after the other, their bytes in the order of this machine."""
+    return np.ascontiguousarray(column, column.dtype.newbyteorder("="))

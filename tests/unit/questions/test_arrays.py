@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,41 @@ def test_what_is_no_number_in_a_list_is_missing() -> None:
     book = ledger()
     release = book.run(q.Sum(bounds=(0, 10)), on=odd, epsilon=90)
     assert abs(release.value - (1 + 10 + 3)) < 2
+
+
+class _Own(int):
+    """A number that says who it is when it is read."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("patient 7")
+
+    def __gt__(self, other: object) -> bool:
+        raise RuntimeError("patient 7")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [_Own(3), np.timedelta64(1, "s"), np.datetime64("2020"), 1 + 2j, np.complex128(1 + 2j), np.str_("3"), [4], "9",
+     Decimal("sNaN"), np.longdouble("1e400"), type("Odd", (float,), {"__float__": lambda _: 1 / 0})(3)],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_no_entry_of_a_list_runs_code_fails_or_warns(odd: Any) -> None:
+    """An error before the charge would tell for free who is in the list."""
+    release = ledger().run(q.Sum(bounds=(0, 10)), on=[1.0, odd, Decimal(2), True, np.float32(4), -(10**400)], epsilon=90)
+    assert abs(release.value - 8) < 2
+
+
+@pytest.mark.parametrize("kind", [">f8", ">i4", "<u2", "f2"])
+def test_arrays_of_any_order_of_bytes(kind: str) -> None:
+    found = [ledger().run(q.Sum(bounds=(0, 100)), on=np.array([3, 40], own), epsilon=9).value for own in (kind, "f8")]
+    assert abs(found[0] - found[1]) < 10
+    both = np.array([[1, 2], [3, 4]], kind)
+    assert ledger().run(q.Sum("value1", bounds=(0, 100)), on=both, epsilon=99).value == pytest.approx(6, abs=5)
+
+
+def test_an_index_is_a_series() -> None:
+    assert ledger().run(q.Sum(bounds=(0, 100)), on=pd.Index(AGES), epsilon=9).value > 0
 
 
 @pytest.mark.parametrize(
