@@ -168,3 +168,37 @@ def test_settings_are_what_was_said() -> None:
     assert q.Mean("cost", bounds=[0, 9], missing=0).settings() == {"column": "cost", "bounds": [0, 9], "missing": 0}  # type: ignore[arg-type]
     assert q.Mean("cost", bounds=[0, 9]) == q.Mean("cost", bounds=(0, 9))  # type: ignore[arg-type]
     assert hash(q.Ratio(["a", "b"], bounds=[[0, 1], [0, 1]])) == hash(q.Ratio(("a", "b"), bounds=((0, 1), (0, 1))))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: q.Mean("age", bounds=np.array([0, 100])), "bounds is a setting"),  # type: ignore[arg-type]
+        (lambda: q.Mean("age", bounds=(0, 1), missing=np.array([0, 1])), "missing is a setting"),  # type: ignore[arg-type]
+        (lambda: q.Mean(AGES, bounds=(0, 1)), r"column is a setting.*data goes into on="),  # type: ignore[arg-type]
+        (lambda: q.Mean(pd.Series(AGES), bounds=(0, 1)), "column is a setting"),  # type: ignore[arg-type]
+        (lambda: q.Covariance(pd.Index(["a", "b"]), [(0, 1)] * 2), r"columns=list\(names\)"),  # type: ignore[arg-type]
+        (lambda: q.Covariance(bounds=[np.array([0, 1])] * 2), "bounds is a setting"),  # type: ignore[list-item]
+        (lambda: q.Count(np.array(["rows"])), "of is a setting"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_array_is_no_setting(make: Any, words: str) -> None:
+    """It may be private, so its values are not quoted; and comparing it would fail for its own reasons."""
+    with pytest.raises(InvalidValue, match=words) as found:
+        make()
+    assert str(AGES[0])[:6] not in str(found.value)
+
+
+@pytest.mark.parametrize("bounds", [5, 1.5, True, object(), {0, 1}, "01"])
+@pytest.mark.parametrize("kind", [q.Ratio, q.Covariance, q.Correlation])
+def test_bounds_of_two_columns_are_pairs(kind: Any, bounds: Any) -> None:
+    book, table = ledger(), xp.read(pd.DataFrame({"a": AGES, "b": AGES}), unit="row", neighbours="add-remove")
+    for on in (table, table.by("a > 3", keys=[True])):
+        with pytest.raises(InvalidValue, match="bounds are a pair for each column, such as"):
+            book.run(kind(("a", "b"), bounds=bounds), on=on, epsilon=1)
+    assert list(book.entries()) == []
+
+
+def test_missing_that_no_float_holds() -> None:
+    with pytest.raises(InvalidValue, match="missing must fit a float"):
+        ledger().run(q.Variance(bounds=(0, 1), missing=10**400), on=AGES, epsilon=1)
