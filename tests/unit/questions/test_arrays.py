@@ -117,7 +117,9 @@ class _Own(int):
 @pytest.mark.filterwarnings("error")
 def test_no_entry_of_a_list_runs_code_fails_or_warns(odd: Any) -> None:
     """An error before the charge would tell for free who is in the list."""
-    release = ledger().run(q.Sum(bounds=(0, 10)), on=[1.0, odd, Decimal(2), True, np.float32(4), -(10**400)], epsilon=90)
+    release = ledger().run(
+        q.Sum(bounds=(0, 10)), on=[1.0, odd, Decimal(2), True, np.float32(4), -(10**400)], epsilon=90
+    )
     assert abs(release.value - 8) < 2
 
 
