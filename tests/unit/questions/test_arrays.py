@@ -70,6 +70,18 @@ def test_statistics_of_several_columns() -> None:
     assert abs(book.run(q.Count(), on=both, epsilon=20).value - 4000) < 5
 
 
+def test_a_target_that_is_named_is_the_target() -> None:
+    """Of the first of two columns it was answered about the last one."""
+    frame = pd.DataFrame({"cost": 2 * AGES, "age": AGES, "years": AGES - 20})
+    ends = [(0, 100)] * 2
+    asked = q.LinearRegression(target="cost", bounds=ends, target_bounds=(0, 200))
+    release = ledger().run(asked, on=frame, epsilon=50)
+    assert release.value.features == ("age", "years")
+    assert release.value.what == "regression of cost"
+    last = ledger().run(q.LinearRegression(bounds=[(0, 200), (0, 100)], target_bounds=(0, 100)), on=frame, epsilon=50)
+    assert (last.value.features, last.value.what) == (("cost", "age"), "regression of years")
+
+
 def test_the_same_statistic_of_a_table_and_of_its_groups() -> None:
     frame = pd.DataFrame({"ward": ["A", "B"] * 2000, "age": AGES})
     table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
