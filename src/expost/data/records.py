@@ -56,7 +56,7 @@ def _frame_of(data: Any) -> Any:
             f"a statistic is asked of a table, its groups, or an array of records; got a {type(data).__name__}: read a "
             "file with xp.read(…), and ask its table"
         )
-    if hasattr(data, "columns") or hasattr(data, "column_names"):
+    if hasattr(type(data), "columns") or hasattr(type(data), "column_names"):  # a lazy frame warns when it is asked
         return data
     if hasattr(data, "to_frame"):  # a series
         return data.to_frame(name=ONLY_COLUMN)

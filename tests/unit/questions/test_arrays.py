@@ -143,6 +143,12 @@ def test_arrays_of_any_order_of_bytes(kind: str) -> None:
     assert ledger().run(q.Sum("value1", bounds=(0, 100)), on=both, epsilon=99).value == pytest.approx(6, abs=5)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_lazy_frame_is_collected_without_a_warning() -> None:
+    lazy = pl.DataFrame({"age": AGES}).lazy()
+    assert ledger().run(q.Mean(bounds=(0, 100)), on=lazy, epsilon=9).value.error < 1
+
+
 def test_an_index_is_a_series() -> None:
     assert ledger().run(q.Sum(bounds=(0, 100)), on=pd.Index(AGES), epsilon=9).value > 0
 
