@@ -265,10 +265,10 @@ def of_table(question: Any, noisy: Any, truth: float, error: Callable[[Any], flo
     return trial
 
 
-def table_count(noise: str, data: Data, bounds: Bounds, epsilon: float) -> Trial:
+def table_count(noise: Any, data: Data, bounds: Bounds, epsilon: float) -> Trial:
     question = remembered(data).where(f"v > {float(np.median(data))!r}").count()
-    delta = {"delta": "1e-6"} if noise == "gaussian" else {}
-    noisy = question.mechanism(epsilon=epsilon, noise=noise, **delta)
+    delta: Any = "1e-6" if noise == "gaussian" else 0
+    noisy = question.mechanism(epsilon=epsilon, noise=noise, delta=delta)
     return of_table(question, noisy, int(np.count_nonzero(data > np.median(data))), lambda _: noisy.error_bound("0.95"))
 
 

@@ -10,7 +10,7 @@ from expost.data.unit import ROW, UnitOfLedger
 from expost.errors import InvalidValue, MissingDependency
 from expost.guarantee import Neighbours
 from expost.mechanism import PrivateData
-from expost.mechanisms.numbers import as_array, is_nested
+from expost.mechanisms.numbers import as_array
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -52,10 +52,10 @@ def _frame_of(data: Any) -> Any:
             f"a statistic is asked of a table, its groups, or an array of records; got a {type(data).__name__}: read a "
             "file with xp.read(…), and ask its table"
         )
-    if hasattr(data, "columns") or hasattr(data, "column_names"):
+    if hasattr(type(data), "columns") or hasattr(type(data), "column_names"):  # a lazy frame warns when it is asked
         return data
     if hasattr(data, "to_frame"):  # a series
-        return data.to_frame(ONLY_COLUMN)
+        return data.to_frame(name=ONLY_COLUMN)
     return _arrow(dict(zip(*_columns(_array(data)), strict=True)))
 
 
@@ -64,11 +64,11 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
         raise InvalidValue("masked arrays are not read: make what is masked NaN, which follows missing=")
     if isinstance(data, np.ndarray):
         array = np.asarray(data)
-    elif isinstance(data, list | tuple) and not is_nested(data):
+    elif isinstance(data, list | tuple):
         array = np.asarray(as_array(data))
     else:
         raise InvalidValue(
-            f"records are an array, a list of numbers, a series or a frame; got another {type(data).__name__}: try "
+            f"records are an array, a list of numbers, a series or a frame; got a {type(data).__name__}: try "
             "np.asarray(…)"
         )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
@@ -92,4 +92,9 @@ def _arrow(columns: dict[str, Any]) -> Any:
         import pyarrow as pa
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
         raise MissingDependency("statistics of arrays", str(error.name), "frames") from None
-    return pa.table({name: pa.array(np.ascontiguousarray(column)) for name, column in columns.items()})
+    return pa.table({name: pa.array(_native(column)) for name, column in columns.items()})
+
+
+def _native(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers one after the other, their bytes in the order of this machine."""
+    return np.ascontiguousarray(column, column.dtype.newbyteorder("="))

@@ -18,6 +18,7 @@ from expost.data.expression import Expression
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
+from expost.mentions import brief
 from expost.question import OpenQuestion
 from expost.questions.noised import Noised
 
@@ -194,7 +195,7 @@ class Statistic(OpenQuestion, Generic[AQuestion]):
 
     def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type]
-            object.__setattr__(self, each.name, _fixed(getattr(self, each.name)))
+            object.__setattr__(self, each.name, _fixed(getattr(self, each.name), each.name))
 
     @abstractmethod
     def read(self, table: PrivateTable) -> Any:
@@ -252,9 +253,22 @@ def check_listed(values: object, what: str) -> None:
         raise InvalidValue(f"{what} are a list of columns or expressions, such as ['age', 'cost']; got {values!r}")
 
 
-def _fixed(value: Any) -> Any:
-    """Lists as tuples: a question can be compared, and is what it was."""
-    return tuple(map(_fixed, value)) if isinstance(value, tuple | list) and not hasattr(value, "_fields") else value
+def check_pairs(bounds: object) -> None:
+    """Raise unless these are pairs of bounds, one for each of several columns."""
+    if not isinstance(bounds, tuple | list):
+        raise InvalidValue(f"bounds are a pair for each column, such as [(0, 120), (0, 500)]; got {brief(bounds)}")
+
+
+def _fixed(value: Any, name: str) -> Any:
+    """Lists as tuples: a question can be compared, and is what it was. Arrays are data, and no settings."""
+    if getattr(value, "shape", ()) != () or hasattr(value, "to_frame"):
+        raise InvalidValue(
+            f"{name} is a setting, which is public, and got a {type(value).__name__}: settings are numbers, texts and "
+            "lists of them, as in bounds=(0, 100) or columns=list(names); data goes into on=…"
+        )
+    if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
+        return tuple(_fixed(each, name) for each in value)
+    return value
 
 
 def _plain(value: Any) -> Any:

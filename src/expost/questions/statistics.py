@@ -251,6 +251,11 @@ class Statistics(Planned, Question[Any]):
         number is public, moments of the whole table are those of the array of its records, with their outputs.
         """
         if terms.accurate and len(self.added) == len(self.names) == 1 and self.added[0][1].step and self.keys:
+            if self.total:
+                raise InvalidValue(
+                    "an accuracy is one of all groups, and not of their total: pass epsilon= for a total, or leave "
+                    "total=True out and add the answers up"
+                )
             return NumericStatistic(self)._mechanism(terms)
         if not self.keys:
             epsilon = terms.epsilon_alone(f"asking {self.title}", "laplace")

@@ -233,3 +233,12 @@ def test_frames() -> None:
     with pytest.raises(InvalidValue, match="no column 'x'"):
         out["x"]
     assert str(out).splitlines()[1] == "Rome  12  3.5"
+
+
+@pytest.mark.parametrize("said", [{"within": 50}, {"within": "10 %", "epsilon": 1}], ids=repr)
+def test_a_total_is_never_left_out(frame: pd.DataFrame, said: Any) -> None:
+    """An accuracy is one of the groups: asked for with a total, it was answered without that."""
+    groups = xp.read(frame, unit="row", neighbours="add-remove").by("city", keys=["a", "b"])
+    with pytest.raises(InvalidValue, match="pass epsilon= for a total"):
+        groups.agg(n=groups.count(), total=True).mechanism(**said)
+    assert groups.agg(n=groups.count()).mechanism(**said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,18 @@ def test_statistics_of_several_columns() -> None:
     assert abs(book.run(q.Count(), on=both, epsilon=20).value - 4000) < 5
 
 
+def test_a_target_that_is_named_is_the_target() -> None:
+    """Of the first of two columns it was answered about the last one."""
+    frame = pd.DataFrame({"cost": 2 * AGES, "age": AGES, "years": AGES - 20})
+    ends = [(0, 100)] * 2
+    asked = q.LinearRegression(target="cost", bounds=ends, target_bounds=(0, 200))
+    release = ledger().run(asked, on=frame, epsilon=50)
+    assert release.value.features == ("age", "years")
+    assert release.value.what == "regression of cost"
+    last = ledger().run(q.LinearRegression(bounds=[(0, 200), (0, 100)], target_bounds=(0, 100)), on=frame, epsilon=50)
+    assert (last.value.features, last.value.what) == (("cost", "age"), "regression of years")
+
+
 def test_the_same_statistic_of_a_table_and_of_its_groups() -> None:
     frame = pd.DataFrame({"ward": ["A", "B"] * 2000, "age": AGES})
     table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
@@ -97,13 +110,55 @@ def test_what_is_no_number_in_a_list_is_missing() -> None:
     assert abs(release.value - (1 + 10 + 3)) < 2
 
 
+class _Own(int):
+    """A number that says who it is when it is read."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("patient 7")
+
+    def __gt__(self, other: object) -> bool:
+        raise RuntimeError("patient 7")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [_Own(3), np.timedelta64(1, "s"), np.datetime64("2020"), 1 + 2j, np.complex128(1 + 2j), np.str_("3"), [4], "9",
+     Decimal("sNaN"), np.longdouble("1e400"), type("Odd", (float,), {"__float__": lambda _: 1 / 0})(3)],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_no_entry_of_a_list_runs_code_fails_or_warns(odd: Any) -> None:
+    """An error before the charge would tell for free who is in the list."""
+    release = ledger().run(
+        q.Sum(bounds=(0, 10)), on=[1.0, odd, Decimal(2), True, np.float32(4), -(10**400)], epsilon=90
+    )
+    assert abs(release.value - 8) < 2
+
+
+@pytest.mark.parametrize("kind", [">f8", ">i4", "<u2", "f2"])
+def test_arrays_of_any_order_of_bytes(kind: str) -> None:
+    found = [ledger().run(q.Sum(bounds=(0, 100)), on=np.array([3, 40], own), epsilon=9).value for own in (kind, "f8")]
+    assert abs(found[0] - found[1]) < 10
+    both = np.array([[1, 2], [3, 4]], kind)
+    assert ledger().run(q.Sum("value1", bounds=(0, 100)), on=both, epsilon=99).value == pytest.approx(6, abs=5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_lazy_frame_is_collected_without_a_warning() -> None:
+    lazy = pl.DataFrame({"age": AGES}).lazy()
+    assert ledger().run(q.Mean(bounds=(0, 100)), on=lazy, epsilon=9).value.error < 1
+
+
+def test_an_index_is_a_series() -> None:
+    assert ledger().run(q.Sum(bounds=(0, 100)), on=pd.Index(AGES), epsilon=9).value > 0
+
+
 @pytest.mark.parametrize(
     ("asked", "on", "words"),
     [
         (q.Mean(bounds=(0, 1)), None, "on= is missing"),
         (q.Mean(bounds=(0, 1)), "ages.csv", r"xp\.read"),
         (q.Mean(bounds=(0, 1)), {"age": [1, 2]}, "got a dict"),
-        (q.Mean(bounds=(0, 1)), [[1, 2], [3, 4]], r"np\.asarray"),
         (q.Mean(bounds=(0, 1)), np.zeros((3, 2)), "one column, and there are 2"),
         (q.Mean(bounds=(0, 1)), np.array(["a"]), "make a frame"),
         (q.Covariance(bounds=[(0, 1)] * 2), np.zeros((3, 3)), "of two columns, got 3"),
@@ -193,3 +248,37 @@ def test_several_statistics_of_a_whole_table_in_one_charge() -> None:
             table.agg(**wrong)
     with pytest.raises(InvalidValue, match="interval"):
         table.agg(middle=q.Median("age", interval=True), n=q.Count())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: q.Mean("age", bounds=np.array([0, 100])), "bounds is a setting"),  # type: ignore[arg-type]
+        (lambda: q.Mean("age", bounds=(0, 1), missing=np.array([0, 1])), "missing is a setting"),  # type: ignore[arg-type]
+        (lambda: q.Mean(AGES, bounds=(0, 1)), r"column is a setting.*data goes into on="),  # type: ignore[arg-type]
+        (lambda: q.Mean(pd.Series(AGES), bounds=(0, 1)), "column is a setting"),  # type: ignore[arg-type]
+        (lambda: q.Covariance(pd.Index(["a", "b"]), [(0, 1)] * 2), r"columns=list\(names\)"),  # type: ignore[arg-type]
+        (lambda: q.Covariance(bounds=[np.array([0, 1])] * 2), "bounds is a setting"),  # type: ignore[list-item]
+        (lambda: q.Count(np.array(["rows"])), "of is a setting"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_array_is_no_setting(make: Any, words: str) -> None:
+    """It may be private, so its values are not quoted; and comparing it would fail for its own reasons."""
+    with pytest.raises(InvalidValue, match=words) as found:
+        make()
+    assert str(AGES[0])[:6] not in str(found.value)
+
+
+@pytest.mark.parametrize("bounds", [5, 1.5, True, object(), {0, 1}, "01"])
+@pytest.mark.parametrize("kind", [q.Ratio, q.Covariance, q.Correlation])
+def test_bounds_of_two_columns_are_pairs(kind: Any, bounds: Any) -> None:
+    book, table = ledger(), xp.read(pd.DataFrame({"a": AGES, "b": AGES}), unit="row", neighbours="add-remove")
+    for on in (table, table.by("a > 3", keys=[True])):
+        with pytest.raises(InvalidValue, match="bounds are a pair for each column, such as"):
+            book.run(kind(("a", "b"), bounds=bounds), on=on, epsilon=1)
+    assert list(book.entries()) == []
+
+
+def test_missing_that_no_float_holds() -> None:
+    with pytest.raises(InvalidValue, match="missing must fit a float"):
+        ledger().run(q.Variance(bounds=(0, 1), missing=10**400), on=AGES, epsilon=1)
