@@ -60,7 +60,7 @@ class Ratio(Statistic["Statistics"]):
             )
         parsed = (table.expression(column, NUMBER_KINDS, "a ratio") for column in self.columns)
         pairs = zip(parsed, self.bounds, strict=True)
-        over, under = (Clipped.of(value, ends, self.missing, None) for value, ends in pairs)
+        over, under = (Clipped.of(value, ends, self.missing, None, summed=True) for value, ends in pairs)
         return RatioOfTable(over, under)
 
 
