@@ -71,12 +71,12 @@ class Reach:
         far = self._sides * self.rows * max(abs(low), abs(high))
         return Sensitivity(far, far * far, far)
 
-    def counts(self, *, dropped: bool) -> Sensitivity:
-        """Of numbers of rows.
+    def counts(self, *, dropped: bool, kinds: int = 1) -> Sensitivity:
+        """Of numbers of rows; of each of several kinds, if every row is of one of them.
 
         Proof: lem-histogram
         """
-        return sensitivity.of_rows(self._fewest(dropped), self.rows, self.cells, self.neighbours)
+        return sensitivity.of_rows(self._fewest(dropped), self.rows, kinds * self.cells, self.neighbours)
 
     @property
     def units(self) -> Sensitivity:
