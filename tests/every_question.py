@@ -18,6 +18,7 @@ def _groups(table: xp.PrivateTable) -> Any:
         v=groups.variance("x", bounds=(-1, 1)),
         q=groups.median("n", bounds=(0, 9)),
         m=groups.mean("x", bounds=(0, 1)),
+        share=groups.share("x > 0.5"),
     ).mechanism(epsilon=1)
 
 
@@ -33,6 +34,7 @@ EVERY: dict[str, Callable[[xp.PrivateTable], Any]] = {
     "derived": lambda t: t.derive(y="CAST(city AS INTEGER)").where("y IS NULL").count().mechanism(epsilon=1),
     "sum": lambda t: t.sum("x", bounds=(-1, 1), missing=0.5, grid=0.25).mechanism(epsilon=1),
     "mean": lambda t: t.mean("x", bounds=(-1, 1)).mechanism(epsilon=1),
+    "share": lambda t: t.share("x > 1", missing=True).mechanism(epsilon=1),
     "winsorized": lambda t: t.winsorized_mean("x", trim=0.1, bounds=(-9, 9)).mechanism(epsilon=1),
     "keys": lambda t: t.histogram("city", keys=["a", "", "b"]).mechanism(epsilon=1),
     "bins": lambda t: t.histogram("x", bins=[-1, 0, 1], of="units").mechanism(epsilon=1),

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from expost.questions import Median as Median
     from expost.questions import Quantile as Quantile
     from expost.questions import Ratio as Ratio
+    from expost.questions import Share as Share
     from expost.questions import Sum as Sum
     from expost.questions import Variance as Variance
     from expost.service.client import connect as connect
@@ -101,6 +102,7 @@ else:
             "Median",
             "Quantile",
             "Ratio",
+            "Share",
             "Sum",
             "Variance",
         ),

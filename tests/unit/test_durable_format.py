@@ -308,6 +308,7 @@ def questions(table: xp.PrivateTable) -> list[xp.Mechanism]:
         rich.count(of="units").mechanism(epsilon=1, delta=TINY, noise="gaussian"),
         rich.sum("half", bounds=(0, 10)).mechanism(epsilon=1),
         rich.ratio("half", "cost", bounds=[(0, 10), (0, 20)]).mechanism(epsilon=1),
+        rich.share("half > 2", missing=True).mechanism(epsilon=1),
         NoisyUntil(question=rich.count(), noise=reduced),
         rich.lost("half", bounds=(0, 10)).mechanism(epsilon=1),
         rich.mean("half", bounds=(0, 10)).mechanism(epsilon=1),

@@ -33,9 +33,7 @@ class Clipped:
     """What NULL and NaN count as; None if they do not count."""
 
     @classmethod
-    def of(
-        cls, value: Expression, bounds: Any, missing: Any, grid: Number | None, *, summed: bool = False
-    ) -> Clipped:
+    def of(cls, value: Expression, bounds: Any, missing: Any, grid: Number | None, *, summed: bool = False) -> Clipped:
         """Checks the arguments; ``summed`` if values are added up as they are, and not as distances from a middle."""
         low, high = exact_bounds(bounds)
         whole = value.kind != "number" and low.denominator == high.denominator == 1

@@ -26,6 +26,7 @@ from expost.questions.mean import Mean
 from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
 from expost.questions.regression import LinearRegression
+from expost.questions.share import Share
 from expost.questions.statistic import Statistic
 from expost.questions.statistics import FOUND_UNITS, Statistics
 from expost.questions.sum import Sum
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from expost.data.unit import Of
 
 _Made = TypeVar("_Made")
-_BEHIND = frozenset(["made_for_each", "of", "plan", "share", "touched", "what"])
+_BEHIND = frozenset(["epsilon_of_each", "made_for_each", "of", "plan", "touched", "what"])
 """What questions and studies use of groups, and nobody types."""
 
 
@@ -106,6 +107,10 @@ class Groups(Planned):
     def ratio(self, over: str, under: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
         """The sum of one column over that of another, in each group, as :meth:`PrivateTable.ratio`."""
         return self.asked(Ratio((over, under), bounds, missing))
+
+    def share(self, condition: str, *, missing: bool | str = "drop") -> GroupStatistic:
+        """The share of rows of each group for which a condition is true, as :meth:`PrivateTable.share`."""
+        return self.asked(Share(condition, missing))
 
     def variance(self, value: str, *, bounds: Any = None, missing: Number | str = "drop") -> GroupStatistic:
         """The variance of clamped values of each group, as :meth:`PrivateTable.variance`."""
@@ -216,7 +221,7 @@ class Groups(Planned):
             return len(self.keys)
         return min(1 if self.table.neighbours == "add-remove" else 2, len(self.keys))
 
-    def share(self, epsilon: Number) -> float:
+    def epsilon_of_each(self, epsilon: Number) -> float:
         """What each group has of an ε, if each is asked by itself: the whole over the groups that a unit can be in."""
         return Cost(equal_share(epsilon, self.touched)).epsilon
 
@@ -346,7 +351,7 @@ class EachGroup(Planned, Question[Any]):
     def _mechanism(self, terms: Terms) -> Mechanism[None, Any]:
         """The ε is shared among the groups that a unit can be in."""
         epsilon = terms.only_epsilon(f"asking {self.title}", "laplace")
-        share = self.groups.share(epsilon)
+        share = self.groups.epsilon_of_each(epsilon)
         made: Any = tuple(each.mechanism(epsilon=share, noise=terms.noise) for each in self.questions)
         return Grouped(question=self.groups, mechanisms=made, epsilon=requested_epsilon(epsilon))
 

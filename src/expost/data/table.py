@@ -48,6 +48,7 @@ from expost.questions.mean import Mean
 from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
 from expost.questions.regression import LinearRegression
+from expost.questions.share import Share
 from expost.questions.statistic import AQuestion, Statistic
 from expost.questions.statistics import NumericStatistic, Statistics
 from expost.questions.sum import Sum
@@ -441,6 +442,13 @@ class PrivateTable(PrivateData, ShownTable):
         """
         return self.asked(Ratio((over, under), bounds, missing))
 
+    def share(self, condition: str, *, missing: bool | str = "drop") -> Statistics:
+        """The share of rows for which a condition is true, of those that count: ``visits.share("cost > 100")``.
+
+        A condition that is NULL counts as ``missing``, True or False; with ``"drop"`` such rows do not count.
+        """
+        return self.asked(Share(condition, missing))
+
     @overload
     def variance(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Statistics: ...
     @overload
@@ -686,6 +694,8 @@ def _remedy(value: Expression, kinds: tuple[Kind, ...]) -> str:
         return f"CAST({value} AS TEXT)"
     if value.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
+    if kinds == ("boolean",):
+        return "write a comparison"
     return "derive a column of that kind"
 
 

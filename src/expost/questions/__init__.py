@@ -10,6 +10,7 @@ from expost.questions.quantile import Median as Median
 from expost.questions.quantile import Quantile as Quantile
 from expost.questions.ratio import Ratio as Ratio
 from expost.questions.regression import LinearRegression as LinearRegression
+from expost.questions.share import Share as Share
 from expost.questions.statistic import Statistic as Statistic
 from expost.questions.statistics import NoisyStatistics as NoisyStatistics
 from expost.questions.statistics import NumericStatistic as NumericStatistic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -14,6 +14,7 @@ from expost.data.expression import NUMBER_KINDS
 from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.mechanisms.laplace_sums import mean_reach
+from expost.noise.grid import Grid
 from expost.questions.noised import Noised, NoiseOfNumbers
 from expost.questions.statistic import ColumnOf, Reach, Statistic, Sums, Total, column_of
 from expost.questions.sum import OfClipped
@@ -57,7 +58,7 @@ class Mean(Statistic["Statistics | Searched"]):
         if self.bounds is None:
             raise no_bounds(self.kind)
         value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")
-        return MeanOfTable(Clipped.of(value, self.bounds, self.missing, self.grid))
+        return MeanOfTable(_with_a_middle(Clipped.of(value, self.bounds, self.missing, self.grid), self.grid))
 
     def question(self, table: PrivateTable) -> Statistics | Searched:
         """Without bounds, with a search for a range."""
@@ -70,6 +71,17 @@ class Mean(Statistic["Statistics | Searched"]):
         return Searched.of(
             table, "mean", [table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")], self.missing
         )
+
+
+def _with_a_middle(value: Clipped, stated: Number | None) -> Clipped:
+    """The value on a grid that has the middle of its bounds, unless a grid was stated.
+
+    Whole numbers from 0 to 1 are ½ from it on either side; from a whole number next to it they would be up to 1 away,
+    which takes twice the noise.
+    """
+    if stated is not None or not sum(value.ends) % 2:
+        return value
+    return replace(value, grid=Grid(value.grid.exponent - 1))
 
 
 def no_bounds(kind: str) -> InvalidValue:

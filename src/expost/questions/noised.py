@@ -56,6 +56,8 @@ class NoiseOfNumbers:
 
         ``places`` say which numbers the weights are for; by default all.
 
+        Of two numbers it is least wide if the first weight is 1; c times as large weights have c times the reach.
+
         Proof: lem-laplace-sums, lem-gaussian-error
         """
         chosen = zip(places or range(len(self.laws)), weights, strict=True)

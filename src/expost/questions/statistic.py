@@ -1,7 +1,8 @@
 """What a statistic is: whole numbers that engines add up, how far one unit moves them, and what is made of them.
 
 A statistic is defined once, for tables and for groups of their rows, on every engine. To write a new one: a class of
-its settings (:class:`Statistic`), and a class of what they mean for a table (:class:`Reading`).
+its settings (:class:`Statistic`), and a class of what they mean for a table (:class:`Reading`). In ``ratio.py`` each
+number has a part of ε; in ``share.py`` all of ε is for two numbers at once, as a row can only be in one of them.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ class Reach:
         far = self._sides * self.rows * max(abs(low), abs(high))
         return Sensitivity(far, far * far, far)
 
-    def counts(self, *, dropped: bool) -> Sensitivity:
-        """Of numbers of rows.
+    def counts(self, *, dropped: bool, kinds: int = 1) -> Sensitivity:
+        """Of numbers of rows; of each of several kinds, if every row is of one of them.
 
         Proof: lem-histogram
         """
-        return sensitivity.of_rows(self._fewest(dropped), self.rows, self.cells, self.neighbours)
+        return sensitivity.of_rows(self._fewest(dropped), self.rows, kinds * self.cells, self.neighbours)
 
     @property
     def units(self) -> Sensitivity:
@@ -125,11 +126,12 @@ class Sums:
     moved
         How far one unit moves them: all together, and in all groups.
     share
-        Their share of what the statistic may cost.
+        Their share of what the statistic may cost: of ε, or of 1/σ² where noise is Gaussian. All ``Sums`` of a
+        statistic have 1 together. Numbers in one ``Sums`` are not split: their noise is for how far all of them move.
     times
         What each is multiplied by.
     public
-        How many of them, the first ones, are the same on all neighbours, and have no noise.
+        How many of them, the first ones, are the same on all neighbours, and have no noise: the law of theirs is None.
     """
 
     sql: tuple[str, ...]
@@ -165,19 +167,29 @@ class Reading(ABC):
         """What is asked, in a few words."""
 
     def cells(self, values: Sequence[str]) -> list[str]:
-        """What a row adds, in SQL: whole numbers made of these values, NULL where they do not count."""
+        """What a row adds, in SQL: whole numbers made of these values, NULL where they do not count.
+
+        There is one for each of ``values``, of the kind that ``read`` asked for. A unit's rows with the same cells are
+        alike where only some of them count.
+        """
         return []
 
     @abstractmethod
     def sums(self, cells: Sequence[str], reach: Reach, total: Total, *, missing: bool) -> tuple[Sums, ...]:
-        """What is added up; ``missing`` if cells may be NULL."""
+        """What is added up; ``missing`` if cells may be NULL: not where rows without a value were left out before.
+
+        What is public depends on ``reach``, and :meth:`answer` tells it by the laws of the noise.
+        """
 
     @abstractmethod
     def answer(self, noised: Noised) -> Any:
         """What is made of the noisy numbers: an estimate, or a model."""
 
     def of_size(self, values: int) -> tuple[int, ...]:
-        """Numbers of that many rows, as far as the error depends on them: where it is largest."""
+        """Noisy numbers of that many rows, in the order of ``sums``, for which the error is largest: for plans.
+
+        They hold whatever :meth:`sums` gave, also where the number of rows is public.
+        """
         return (0,)
 
     def present(self, number: int) -> float:
@@ -188,7 +200,9 @@ class Reading(ABC):
 class Statistic(OpenQuestion, Generic[AQuestion]):
     """A statistic of rows: a frozen record of settings, without an ε and without data.
 
-    Its fields are the keys of a study, of the service's JSON, and the parameters of the table's method of that name.
+    Its fields are the parameters of the table's method of that name, in their order, and what ledgers keep. Studies and
+    the service's JSON have the same keys, of the statistics that they know. A field ``column`` or ``columns`` that is
+    not stated is filled in for arrays (:meth:`of_columns`).
     """
 
     kind: ClassVar[str]

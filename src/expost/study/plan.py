@@ -96,7 +96,7 @@ class Plan:
     best: Cost
     held: Charge
     attempts: int
-    takes: Mapping[str, Share] = field(default_factory=dict)
+    takes: Mapping[str, ShareOfLimit] = field(default_factory=dict)
 
     @property
     def which_fits_more(self) -> str:
@@ -310,22 +310,24 @@ class PlannedQuestion(NamedTuple):
     best: Charge
 
 
-class Share(NamedTuple):
+class ShareOfLimit(NamedTuple):
     """What questions take of a limit. Above 1 they do not fit."""
 
     worst: float
     best: float
 
 
-def shares_of(limit: Cost, planned: Iterable[PlannedQuestion]) -> dict[str, Share]:
+def shares_of(limit: Cost, planned: Iterable[PlannedQuestion]) -> dict[str, ShareOfLimit]:
     """What questions take of a new ledger's limit, by each way to add up that it has room for."""
-    found: dict[str, Share] = {}
+    found: dict[str, ShareOfLimit] = {}
     questions = list(planned)
     for accounting in ACCOUNTINGS if questions else ():
         with suppress(InvalidValue):  # no δ, or too little of it
             budget = Imagined.of(Ledger(limit, accounting=accounting))
             charged = [_charges(each, budget) for each in questions]
-            found[accounting] = Share(*(budget.taken(together(charges)) for charges in zip(*charged, strict=True)))
+            found[accounting] = ShareOfLimit(
+                *(budget.taken(together(charges)) for charges in zip(*charged, strict=True))
+            )
     return found
 
 

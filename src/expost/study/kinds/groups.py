@@ -70,7 +70,7 @@ def grouped(kind: QuestionKind) -> QuestionKind:
         groups = _groups(asked, asked.table)
 
         def about(rows: PrivateTable) -> Any:
-            return kind.mechanism(_among(asked, rows, groups.share(asked.epsilon)))
+            return kind.mechanism(_among(asked, rows, groups.epsilon_of_each(asked.epsilon)))
 
         made = groups.made_for_each(about)
         return Grouped(question=groups, mechanisms=made, epsilon=requested_epsilon(asked.epsilon))
