@@ -138,6 +138,11 @@ class Groups(Planned):
 
     def asked(self, statistic: Statistic) -> GroupStatistic:
         """A statistic of every group, as a question of its own, whose column has a name that no key has."""
+        if not isinstance(statistic, Statistic):
+            raise InvalidValue(
+                f"groups are asked statistics, such as xp.Count(); got a {type(statistic).__name__}: ask about each "
+                "group by itself, as in ask(lambda rows: rows.histogram(…))"
+            )
         name = statistic.read(self.table).what
         while name in (*self.names, FOUND_UNITS):
             name += "_"

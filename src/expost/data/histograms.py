@@ -38,6 +38,7 @@ from expost.question import Question, Terms
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
     from expost.data.unit import Of
+    from expost.questions.cells import CountedCells, LargeCells
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,10 +75,19 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
     edges: tuple[float, ...]
     cell: str = field(compare=False)
     places: Mapping[Any, int] = field(compare=False)
+    record: CountedCells | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_values(
-        cls, table: PrivateTable, value: Expression, keys: Any, bins: Any, bounds: Any, other: Any, of: Of
+        cls,
+        table: PrivateTable,
+        value: Expression,
+        keys: Any,
+        bins: Any,
+        bounds: Any,
+        other: Any,
+        of: Of,
+        record: CountedCells | None = None,
     ) -> Histogram:
         """Checks the arguments."""
         as_of(of)
@@ -98,7 +108,7 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
         if other is not None and other in labels:
             raise InvalidValue(f"{other!r}, the label of all other values, is also one of the keys: pass another label")
         named = labels if other is None else (*labels, other)
-        return cls(table, value, named, other, of, edges, cell, places)
+        return cls(table, value, named, other, of, edges, cell, places, record)
 
     @property
     def title(self) -> str:
@@ -167,12 +177,14 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
             raise InvalidValue(f"only() takes labels of this histogram's cells, at least one: {brief(self.labels)}")
         named = tuple(cells.values())
         chosen = f"CASE WHEN {self.cell} IN ({', '.join(map(str, cells))}) THEN {self.cell} END"
-        return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
+        record = None if self.record is None or self.edges else replace(self.record, keys=named, other=None)
+        places = {cell: i for i, cell in enumerate(cells)}
+        return replace(self, labels=named, other=None, cell=chosen, places=places, record=record)
 
     def above(self, threshold: int, *, at_most: int) -> CellsAbove:
         """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found.
 
-        {label: :class:`~expost.mechanisms.Comparison`}. Cells after the last one allowed are not compared: with
+        {label: :class:`~expost.mechanisms.Comparison`}. CountedCells after the last one allowed are not compared: with
         ``at_most`` as large as the number of cells, all are.
         """
         return CellsAbove(self, threshold, at_most)
@@ -202,6 +214,13 @@ class CellsAbove(Planned, Question[dict[Any, Comparison]]):
     def table(self) -> PrivateTable:  # type: ignore[override]
         """Whose rows."""
         return self.histogram.table
+
+    @property
+    def record(self) -> LargeCells | None:  # type: ignore[override]
+        """The settings that say which cells."""
+        from expost.questions.cells import large_cells
+
+        return large_cells(self.histogram.record, self.threshold, self.at_most)
 
     @property
     def what(self) -> str:
@@ -311,6 +330,13 @@ class Above(OnNumbers[dict[Any, Comparison]]):
     def __post_init__(self) -> None:
         if not isinstance(self.noise, SparseVector):
             raise InvalidValue(f"cells are compared by a SparseVector, got {brief(self.noise)}: use histogram.above(…)")
+
+    @property
+    def record(self) -> LargeCells | None:
+        """The settings that say which cells."""
+        from expost.questions.cells import large_cells
+
+        return large_cells(self.question.record, self.noise.threshold, self.noise.at_most)
 
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, Comparison]:
         """{label: above, below, or not compared}."""

@@ -35,6 +35,7 @@ from expost.question import WITHIN_CONFIDENCE, Question, Terms
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.data.table import PrivateTable
+    from expost.questions.record import QuestionRecord
 
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
 
@@ -43,6 +44,8 @@ class Planned(ABC):
     """What is asked of a table, with the query that answers it."""
 
     table: PrivateTable
+    record: QuestionRecord | None = None
+    """The settings that it was made from; None if no one record says it."""
 
     @property
     @abstractmethod
@@ -177,6 +180,11 @@ class TableMechanism(Mechanism[None, Out]):
     def what(self) -> str:
         """What the question says."""
         return self.question.what
+
+    @property
+    def record(self) -> QuestionRecord | None:
+        """The settings that its question was made from; None if no one record says it."""
+        return self.question.record
 
     @final
     @property

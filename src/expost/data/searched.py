@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -73,15 +73,18 @@ class Searched(Planned, Question[Any]):
     table: PrivateTable
     statistic: Literal["mean", "variance", "covariance", "correlation"]
     medians: tuple[Ranks, ...]
+    record: Statistic | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if any(median.table != self.table for median in self.medians):
             raise InvalidValue("these are medians of another table: make them from the table that is asked")
 
     @classmethod
-    def of(cls, table: PrivateTable, statistic: Any, values: Sequence[Expression], missing: Any) -> Searched:
-        """Checks the arguments."""
-        return cls(table, statistic, tuple(Ranks.of(table, one, Fraction(1, 2), None, missing, None) for one in values))
+    def of(cls, table: PrivateTable, record: Any, values: Sequence[Expression]) -> Searched:
+        """Of a statistic without bounds. Checks its settings."""
+        half, missing = Fraction(1, 2), record.missing
+        medians = tuple(Ranks.of(table, one, half, None, missing, None) for one in values)
+        return cls(table, record.kind, medians, record)
 
     @property
     def values(self) -> tuple[Expression, ...]:

@@ -67,9 +67,7 @@ class Mean(Statistic["Statistics | Searched"]):
             raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
         from expost.data.searched import Searched
 
-        return Searched.of(
-            table, "mean", [table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")], self.missing
-        )
+        return Searched.of(table, self, [table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")])
 
 
 def no_bounds(kind: str) -> InvalidValue:

@@ -93,6 +93,11 @@ class Statistics(Planned, Question[Any]):
         return asked if read.step is None else NumericStatistic(asked)
 
     @property
+    def record(self) -> Statistic | None:  # type: ignore[override]
+        """The one statistic; None of several."""
+        return self.statistics[0] if len(self.statistics) == 1 else None
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is about all rows together."""
         return not self.values
@@ -536,9 +541,9 @@ class NumericStatistic(NumericQuestion[Out]):
         return self.asked.table
 
     @property
-    def statistic(self) -> Statistic:
+    def record(self) -> Statistic | None:  # type: ignore[override]
         """What is asked."""
-        return self.asked.statistics[0]
+        return self.asked.record
 
     @property
     def _read(self) -> Reading:
