@@ -121,7 +121,7 @@ def rows_in_groups(
 ) -> tuple[str, list[str]]:
     """The rows that count, and the columns that identify their group: ``g``, or ``g0``, ``g1``, … if discovered.
 
-    CountedCells are called ``c0``, ``c1``, …, and made of ``v0``, ``v1``, … Rows in no group are left out.
+    Cells are called ``c0``, ``c1``, …, and made of ``v0``, ``v1``, … Rows in no group are left out.
     """
     by = {f"k{i}": key for i, key in enumerate(keys)}
     values = {f"v{i}": value for i, (value, _) in enumerate(cells)}

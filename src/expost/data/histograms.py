@@ -184,7 +184,7 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
     def above(self, threshold: int, *, at_most: int) -> CellsAbove:
         """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found.
 
-        {label: :class:`~expost.mechanisms.Comparison`}. CountedCells after the last one allowed are not compared: with
+        {label: :class:`~expost.mechanisms.Comparison`}. Cells after the last one allowed are not compared: with
         ``at_most`` as large as the number of cells, all are.
         """
         return CellsAbove(self, threshold, at_most)

@@ -118,7 +118,7 @@ class RatioOfTable(Reading):
 
 
 def both_there(cells: Sequence[str]) -> list[str]:
-    """CountedCells that are NULL where any of them is."""
+    """Cells that are NULL where any of them is."""
     there = " AND ".join(f"{cell} IS NOT NULL" for cell in cells)
     return [f"CASE WHEN {there} THEN {cell} END" for cell in cells] if len(cells) > 1 else list(cells)
 

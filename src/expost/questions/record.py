@@ -87,10 +87,12 @@ class QuestionRecord(OpenQuestion, Generic[AQuestion]):
             return replace(self, columns=names)  # type: ignore[call-arg]
         return self
 
-    def settings(self) -> Mapping[str, Any]:
-        """The settings that are not the usual ones, in plain JSON values, as a study states them."""
+    def settings(self, *always: str) -> dict[str, Any]:
+        """The settings that are not the usual ones, and those that are always stated, in plain JSON values."""
         own = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
-        return {name: _plain(value) for name, value, usual in own if usual is MISSING or value != usual}
+        return {
+            name: _plain(value) for name, value, usual in own if name in always or usual is MISSING or value != usual
+        }
 
 
 def column_of(column: ColumnOf | None, kind: str) -> ColumnOf:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from expost.data import BalancedCounts, Grouped, Noisy, NoisySearched, NoisyUntil
@@ -10,6 +10,7 @@ from expost.frame import number_text
 from expost.mechanism import Mechanism
 from expost.mechanisms import Laplace
 from expost.questions import Mean, NoisyStatistics
+from expost.study.grammar import pairs_of
 from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys, is_grouped
 from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind
@@ -53,15 +54,20 @@ def _subject(asked: Asked) -> str:
 
 
 def _bounds(asked: Asked) -> str:
-    stated = asked.get("bounds")
-    several = (stated or ()) if "columns" in asked.question.values else [stated]
-    found = [*several, asked.get("target_bounds")]
-    ranges = [f"{number_text(low)} to {number_text(high)}" for low, high in filter(None, found)]
+    stated, target = asked.get("bounds"), asked.get("target_bounds")
+    if not stated and not target:
+        return ""
+    ranges = " and ".join(map(_range, pairs_of(stated, 1) if stated else []))
+    of_target = f", target {_range(target)}" if target else ""
     outside = (
         "others are counted apart" if "bins" in asked.question.values else "values beyond count as the nearest bound"
     )
-    between = " and " if "columns" in asked.question.values else ", target "
-    return f"{between.join(ranges)}; {outside}" if ranges else ""
+    return f"{ranges}{of_target}; {outside}"
+
+
+def _range(pair: Sequence[float]) -> str:
+    low, high = pair
+    return f"{number_text(low)} to {number_text(high)}"
 
 
 def _groups(asked: Asked) -> str:

@@ -166,3 +166,13 @@ def test_an_answer_is_never_farther_off_than_its_bounds_allow(tmp_path: Path) ->
     answer = result.outcomes[0].answer
     assert answer is not None
     assert answer.error == 80
+
+
+def test_each_feature_may_have_bounds_of_its_own(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"target": "cost", "target_bounds": [0, 200], "epsilon": 60}
+    asked = question("line", "regression", features=["age", "age * age"], bounds=[[0, 80], [0, 6400]], **own)
+    study = read_study(write_study(tmp_path, asked, epsilon=400, url="memory:"))
+    (outcome,) = run_study(study, noise=SeededNoise(1)).outcomes
+    assert outcome.how["bounds"].startswith("0 to 80 and 0 to 6,400, target 0 to 200; ")
+    (rehearsed,) = run_study(study, rehearse=True).outcomes
+    assert rehearsed.state == "answered"

@@ -21,7 +21,7 @@ ACCURACY = Key(
     'truth such as "2 %". As little ε as that takes is charged; a share reserves all that remains, or the ε stated '
     "beside it",
 )
-COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"))
+COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"), setting="of")
 NOISE = Key(
     "noise",
     "text",
