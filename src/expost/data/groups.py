@@ -390,6 +390,11 @@ class Grouped(PureMechanism[Any]):
         return dict(zip(self.question.keys, answers, strict=True))
 
     @property
+    def noise_words(self) -> str:
+        """That of the first group, as of all."""
+        return self.mechanisms[0].noise_words
+
+    @property
     def what(self) -> str:
         """What is asked of each group, if that is the same."""
         asked = {mechanism.what for mechanism in self.mechanisms}

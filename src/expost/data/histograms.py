@@ -26,6 +26,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.data.unit import as_of
 from expost.errors import InvalidValue
 from expost.estimates import Estimates
+from expost.frame import number_text
 from expost.guarantee import Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import AboveMask, SparseVector
@@ -280,6 +281,11 @@ class BalancedCounts(PureMechanism[Mapping[Any, int]]):
     def rate(self) -> Fraction:
         """The noise has probabilities proportional to e^−(rate·``|k|``), given that it adds up to zero."""
         return exact(self.epsilon, "ε") / 2
+
+    @property
+    def noise_words(self) -> str:
+        """The noise and its scale."""
+        return f"Laplace, scale {number_text(1 / float(self.rate))}, adding up to zero"
 
     def check_noise(self) -> None:
         """Raise unless this noise can be sampled."""

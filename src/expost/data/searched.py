@@ -167,6 +167,11 @@ class NoisySearched(MayLackUnits[Any]):
     def __post_init__(self) -> None:
         _ = self.guarantee
 
+    @property
+    def noise_words(self) -> str:
+        """The noise of both steps."""
+        return "Laplace, on counts that find a range, then on sums of values within it"
+
     @cached_property
     def _budgets(self) -> tuple[Fraction, Fraction]:
         return split_epsilon(self.epsilon, "1/2", "share")

@@ -18,6 +18,7 @@ from expost.data.expression import Expression
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
+from expost.noise.sums import StepLaw
 from expost.questions.noised import Noised
 from expost.questions.record import AQuestion, QuestionRecord
 from expost.questions.record import ColumnOf as ColumnOf
@@ -170,6 +171,10 @@ class Reading(ABC):
     def of_size(self, values: int) -> tuple[int, ...]:
         """Numbers of that many rows, as far as the error depends on them: where it is largest."""
         return (0,)
+
+    def noise_on(self, laws: Sequence[StepLaw | None]) -> str:
+        """Which numbers have noise of these laws, in words."""
+        return "on the sum"
 
     def present(self, number: int) -> float:
         """The noisy number of a statistic that is one, as people read it."""

@@ -415,6 +415,15 @@ class NoisyStatistics(TableMechanism[Frame]):
         each = dict(self.question.added)[name]
         return PublishedStatistics.of_numbers(each, Noised(each.of_size(values), self.laws[name]))
 
+    @property
+    def noise_words(self) -> str:
+        """Which noise there is on what; of quantiles their kind says it."""
+        if not self.question.added:
+            return ""
+        ((name, reading), *_), made_with = self.question.added, self.made_with.capitalize()
+        on = reading.noise_on(self.laws[name]) if self.question.is_whole else "on the numbers of every group"
+        return f"{made_with}, {on}"
+
     # ---- sampling
 
     def check(self, data: Any) -> None:

@@ -62,6 +62,9 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "with a total": lambda t: (
         t.by("city", keys=CITIES).agg(total=True, **{"mean of age": xp.Mean("age", **BOUNDS)}).mechanism(epsilon=1)
     ),
+    "ratio": lambda t: t.ratio("cost", "age", bounds=[(0, 200), (0, 100)]).mechanism(epsilon=1),
+    "a normal mean": lambda t: t.mean("age", **BOUNDS).mechanism(epsilon=0.5, delta=1e-9, noise="gaussian"),
+    "normal groups": lambda t: t.by("city", keys=CITIES).count().mechanism(epsilon=0.5, delta=1e-9, noise="gaussian"),
     "winsorized": lambda t: t.winsorized_mean("cost", trim=0.05, bounds=(0, 1000)).mechanism(epsilon=1),
 }
 

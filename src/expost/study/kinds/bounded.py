@@ -143,8 +143,10 @@ BOUNDED = tuple(map(grouped, (
     ),
     QuestionKind(
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
-        (keys.FEATURES, keys.TARGET, _FEATURE_RANGES, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE),
-        LinearRegression, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
+        (keys.FEATURES, keys.TARGET, _FEATURE_RANGES, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE,
+         keys.SUMS_NOISE),
+        LinearRegression, _line, noised=Asked.noised,
+        noise="on sums of squares and products, or a median of slopes chosen by rank",
         accuracy=_no_bar, of_groups=OfGroups(_line_of_group, OF_MODELS),
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),

@@ -28,7 +28,6 @@ from expost.study.kinds.kind import (
     always,
     listed,
 )
-from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
 from expost.study.shown import ALL
 
@@ -172,7 +171,7 @@ CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
-        CountedCells, _counts, noised=noisy, accuracy=_for_all, cells=True, from_zero=True, amount=always,
+        CountedCells, _counts, noised=Asked.noised, accuracy=_for_all, cells=True, from_zero=True, amount=always,
         numbers=_number_of_cells,
         example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),

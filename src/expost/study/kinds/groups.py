@@ -38,8 +38,10 @@ TYPICAL_SIZE = 1_000
 OF_TYPICAL_SIZE = f"each, if {TYPICAL_SIZE:,} values count"
 BY_SPREAD = "each, by how far its values spread"
 OF_MODELS = "each, by the data"
+BY_SUMS = "each, by its sums"
 _NOT_BEFORE = {
     BY_SPREAD: NoBar("it depends on how far the values of a group spread, which is private", later=True),
+    BY_SUMS: NoBar("it depends on how large the two sums of a group are, which is private", later=True),
     OF_MODELS: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
 }
 _BY = Key("by", "columns", "ask about each group of rows: the columns, or expressions, that tell them apart")
@@ -184,14 +186,14 @@ def _all_at_once(asked: Asked, kind: QuestionKind) -> Mechanism:
     groups = _groups(asked, asked.rows)
     statistic = groups.asked(record)
     question = groups.agg(total=asked.get("by_total", False), **{statistic.name: statistic})
-    return asked.made(question, delta=0 if groups.keys else asked.delta)
+    return asked.noised(question) if groups.keys else asked.made(question, delta=asked.delta)
 
 
 def _refuse_in_groups(asked: Asked, kind: QuestionKind) -> None:
     """Refuse what no groups are asked with."""
     values = asked.question.values
-    if values.get("noise", "laplace") != "laplace":
-        raise InvalidValue("groups are asked with Laplace noise: leave 'noise' out, or ask for a histogram")
+    if values.get("noise", "laplace") != "laplace" and "by_keys" not in values:
+        raise InvalidValue("groups that are found have Laplace noise: state 'by_keys', or leave 'noise' out")
     if "accuracy" in values:
         raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
     if "bounds" not in values and any(key in (OPTIONAL_BOUNDS, OPTIONAL_PAIRS) for key in kind.keys):

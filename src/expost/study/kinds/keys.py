@@ -29,6 +29,13 @@ NOISE = Key(
     choices=("laplace", "gaussian", "best"),
     needs_delta=("gaussian", "best"),
 )
+SUMS_NOISE = Key(
+    "noise",
+    "text",
+    "laplace, the default; or gaussian, which needs a delta, unless accounting is renyi",
+    choices=("laplace", "gaussian"),
+    needs_delta=("gaussian",),
+)
 FEATURES = Key("features", "texts", "the columns that explain", required=True)
 TARGET = Key("target", "text", "the column that is explained", required=True)
 FEATURE_BOUNDS = Key("bounds", "pair", "features are moved into these bounds", required=True)

@@ -18,7 +18,7 @@ from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
 from expost.mentions import brief, printable
 from expost.question import Question as Asking
-from expost.questions import QuestionRecord
+from expost.questions import NoisyStatistics, QuestionRecord
 from expost.study.grammar import Key
 from expost.study.model import Question
 
@@ -102,6 +102,20 @@ class Asked:
         mechanism: Mechanism = question.mechanism(**{"epsilon": self.epsilon, **terms})
         return mechanism
 
+    def noised(self, question: Asking) -> Mechanism:
+        """The question with the noise that was asked for: by default Laplace."""
+        wanted, replayed = self.get("noise", "laplace"), self.replayed
+        if wanted == "laplace" or (replayed and not self.delta):
+            return self.made(question)
+        if not self.delta and self.meters is None:
+            raise InvalidValue(
+                "Gaussian noise needs a δ where the basic sum is the only meter: leave 'noise' out, or state 'delta'"
+            )
+        normal = self.made(question, delta=self.delta, noise="gaussian", meters=self.meters)
+        if wanted == "gaussian" or replayed:
+            return normal
+        return min(self.made(question), normal, key=_first_error)
+
     @property
     def columns(self) -> Column:
         """The column, or features and target: read when they are paid for, one value for each unit."""
@@ -184,6 +198,13 @@ def is_drowned(answer: Answer, expected: Accuracy | NoBar, *, amount: bool) -> b
 def _numbers_of(value: Any) -> list[float]:
     each = value.values() if isinstance(value, Mapping) else [value]
     return [float(one) for one in each if isinstance(one, int | float) and not isinstance(one, bool)]
+
+
+def _first_error(mechanism: Any) -> float:
+    """What two kinds of noise are compared by."""
+    if isinstance(mechanism, NoisyStatistics):
+        return mechanism.first_bound
+    return float(mechanism.error_bound(CONFIDENCE))
 
 
 class Unanswerable(Exception):

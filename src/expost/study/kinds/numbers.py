@@ -29,27 +29,11 @@ from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answ
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
 
 
-def noisy(asked: Asked, question: NumericQuestion[Any]) -> Any:
-    """The question with the noise that was asked for."""
-    wanted, replayed = asked.get("noise", "laplace"), asked.replayed
-    if wanted == "laplace" or (replayed and not asked.delta):
-        return asked.made(question)
-    if not asked.delta and asked.meters is None:
-        raise InvalidValue(
-            "Gaussian noise needs a δ where the basic sum is the only meter: leave 'noise' out, or state 'delta'"
-        )
-    normal: Any = asked.made(question, delta=asked.delta, noise="gaussian", meters=asked.meters)
-    if wanted == "gaussian" or replayed:
-        return normal
-    pure: Any = asked.made(question)
-    return min(pure, normal, key=lambda one: one.error_bound(CONFIDENCE))
-
-
 def _with_noise(asked: Asked, question: NumericQuestion[Any]) -> Mechanism:
     """The question with the noise that was asked for, or that the wanted accuracy allows."""
     wanted = asked.get("accuracy")
     if wanted is None:
-        return noisy(asked, question)  # type: ignore[no-any-return]
+        return asked.noised(question)
     if asked.get("noise", "laplace") != "laplace":
         raise InvalidValue("an accuracy is reached with Laplace noise: leave 'noise' out, or state an ε instead")
     return asked.made(question, within=wanted)
@@ -62,6 +46,13 @@ def _counted(asked: Asked, question: NumericQuestion[Any]) -> Mechanism:
             "would cost ε for nothing, or count some of them, with 'where'"
         )
     return _with_noise(asked, question)
+
+
+def of_sums(asked: Asked, question: Any) -> Mechanism:
+    """With the noise that was asked for; where a range is found first, there is one kind."""
+    if asked.get("noise", "laplace") != "laplace" and "bounds" not in asked.question.values:
+        raise InvalidValue("where a range is found first noise is Laplace: state 'bounds', or leave 'noise' out")
+    return asked.noised(question)
 
 
 def bounds_width(asked: Asked) -> float:
@@ -158,7 +149,8 @@ TOTALS = tuple(map(grouped, (
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE), Mean, _average,
+        "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE, keys.SUMS_NOISE),
+        Mean, _average, noised=of_sums,
         accuracy=_average_accuracy, number=True, amount=_from_zero,
         of_groups=OfGroups(of_group, OF_TYPICAL_SIZE, bounds_width),
         example='column = "cost"\nbounds = [0, 1000]',
