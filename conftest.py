@@ -1,8 +1,13 @@
-"""Which tests are slow, and which count branches: lists in pyproject.toml."""
+"""Which tests are slow, and which count branches.
+
+Files say so of themselves: ``pytestmark = pytest.mark.slow``, or ``counted``, or a list of both. The same line in a
+``conftest.py`` is about all files of its folder.
+"""
 
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,24 +24,33 @@ collect_ignore = [
 """They need libraries that are in environments of their own."""
 
 Items: TypeAlias = list[pytest.Item]
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Lists of paths, from the root, in pyproject.toml."""
-    parser.addini("slow", "tests in these folders and files are slow", type="linelist")
-    parser.addini("covered", "tests in these folders and files count branches, which takes time", type="linelist")
+_MARKS = re.compile(r"^pytestmark = (\[\n(?:.*\n)*?\]|.*)$", re.MULTILINE)
 
 
 @cache
-def among(path: Path, config: pytest.Config, paths: str) -> bool:
-    """Whether a file is one of these, or in one of these folders."""
-    at = path.relative_to(config.rootpath)
-    return any(place.match(pattern) for place in (at, *at.parents) for pattern in config.getini(paths))
+def stated(path: Path) -> frozenset[str]:
+    """The marks that a file states for all its tests. It is read, not imported: that may take long."""
+    found = _MARKS.search(path.read_text()) if path.is_file() else None
+    return frozenset() if found is None else frozenset(re.findall(r"pytest\.mark\.(\w+)", found[1]))
+
+
+def marked(path: Path, root: Path, mark: str) -> bool:
+    """Whether a file has a mark, or one of the folders that it is in."""
+    folders = [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(root)]
+    return any(mark in stated(each) for each in (path, *folders) if each.suffix == ".py")
+
+
+def is_counted(item: pytest.Item) -> bool:
+    """Whether a test counts branches."""
+    return marked(item.path, item.config.rootpath, "counted") and item.get_closest_marker("uncounted") is None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """``make quick`` does not even import what is slow."""
-    return (config.option.markexpr == "not slow" and among(collection_path, config, "slow")) or None
+    if config.option.markexpr != "not slow":
+        return None
+    within = collection_path / "conftest.py" if collection_path.is_dir() else collection_path
+    return marked(within, config.rootpath, "slow") or None
 
 
 def needs_server(item: pytest.Item) -> bool:
@@ -45,10 +59,10 @@ def needs_server(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Items) -> None:
-    """Mark what is slow: the listed folders and files, and all that needs a PostgreSQL server. Begin with it."""
+    """Mark what is slow: what says so, and all that needs a PostgreSQL server. Begin with it."""
     spark, slow, quick = Items(), Items(), Items()
     for item in items:
-        if among(item.path, config, "slow") or needs_server(item):
+        if marked(item.path, config.rootpath, "slow") or needs_server(item):
             item.add_marker(pytest.mark.slow)
         kind = quick if item.get_closest_marker("slow") is None else spark if "spark" in item.nodeid else slow
         kind.append(item)
@@ -112,7 +126,7 @@ def pytest_runtestloop() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Count branches only in tests whose packages have a floor: all others would take twice as long for nothing."""
-    if not among(item.path, item.config, "covered") or item.get_closest_marker("uncounted") is not None:
+    if not is_counted(item):
         return (yield)
     counting.start()
     try:

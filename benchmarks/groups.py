@@ -39,7 +39,7 @@ def ours(frame: pd.DataFrame, epsilon: float) -> list[list[float]]:
     groups = table.by("g", keys=list(range(GROUPS)))
     mechanism = groups.agg(m=groups.mean("x", bounds=BOUNDS)).mechanism(epsilon=epsilon)
     ledger = xp.Ledger(epsilon=epsilon * REPEATS)
-    return [ledger.run(mechanism).output["m"] for _ in range(REPEATS)]
+    return [[float(mean) for mean in ledger.run(mechanism).value.values()] for _ in range(REPEATS)]
 
 
 def off(means: list[list[float]], truth: NDArray[np.float64]) -> float:

@@ -110,6 +110,13 @@ class Mechanism(ABC, Generic[In, Out]):
         """2ρ of each part, if αρ is a valid Rényi price of it at every order α (ρ-zCDP); else None."""
         return None
 
+    def reads(self, data: Any) -> Any:
+        """The data in the form that is checked and sampled from: by default as it was given.
+
+        It looks at types and shapes only, and never at private values.
+        """
+        return data
+
     def check(self, data: Any) -> None:
         """Refuse what is publicly wrong with the data: its type, its shape, a declared size.
 
@@ -360,6 +367,9 @@ class Interactive(Protocol[AnInteraction]):
 
     @property
     def guarantee(self) -> Guarantee:
+        """As of :class:`Mechanism`."""
+
+    def reads(self, data: Any) -> Any:
         """As of :class:`Mechanism`."""
 
     def check_start(self, data: Any) -> None:

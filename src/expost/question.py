@@ -238,9 +238,12 @@ def _most(terms: Terms) -> Fraction:
     return exact(terms.price, "ε")
 
 
-def _kind(mechanism: Mechanism) -> tuple[type, type]:
-    """What kind of mechanism it is, with what kind of noise."""
-    return type(mechanism), type(getattr(mechanism, "noise", None))
+def _kind(mechanism: Mechanism) -> tuple[type, type, str | None]:
+    """What kind of mechanism it is, with what kind of noise.
+
+    Of several statistics one may be more accurate with Gaussian noise, and another one with Laplace noise.
+    """
+    return type(mechanism), type(getattr(mechanism, "noise", None)), getattr(mechanism, "made_with", None)
 
 
 def _bound(mechanism: Any) -> Fraction | None:

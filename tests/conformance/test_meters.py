@@ -23,6 +23,7 @@ from expost.ledger.trail import GENESIS, link
 from expost.ledger.transfer import copy_ledger, import_export
 from toys import Fixed
 
+pytestmark = pytest.mark.counted
 INTERACTION = Guarantee({"worst": "0.01", "third": "1/300"})
 NOISE = xp.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1)
 

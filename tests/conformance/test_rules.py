@@ -16,6 +16,7 @@ from expost.ledger.memory import MemoryStore
 from soak import some
 from toys import Fixed
 
+pytestmark = pytest.mark.counted
 GUARANTEES = [
     Guarantee({"large": 0.75, "small": 0.25}, delta="1e-6"),
     Guarantee({"só": "0.5", 'with "quotes" and \\': "0.125"}, neighbours="add-remove"),

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import asked_everywhere as everywhere
 import expost as xp
 from added import rows_of
 from every_question import EVERY
@@ -123,6 +124,41 @@ def test_answers_are_those_of_duckdb(unit: Any, tmp_path: Path) -> None:
     assert duck.schema == spark.schema
     for name, ask in ASKED.items():
         assert ask(duck) == ask(spark), name
+
+
+SPARK = [cell for cell in everywhere.CELLS if cell.data == "Spark frame"]
+
+
+@pytest.fixture(scope="module")
+def of_both(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, tuple[xp.PrivateTable, xp.PrivateTable]]:
+    """Tables of one file, in DuckDB and in Spark, as each cell says."""
+    path = tmp_path_factory.mktemp("asked") / "rows.parquet"
+    everywhere.made_rows().to_parquet(path)
+    return {
+        (cell.relation, cell.unit): (everywhere.in_table(path, cell), everywhere.in_table(of_file(path), cell))
+        for cell in SPARK
+    }
+
+
+@pytest.mark.parametrize("name", everywhere.BY_NAME)
+def test_every_cell_is_answered_or_refused(name: str, of_both: dict[Any, Any]) -> None:
+    """Those of Spark in ``docs/questions.md``: with the same noise they are those of DuckDB, and so are exact numbers.
+
+    That these intervals cover is tested there.
+    """
+    asked = everywhere.BY_NAME[name]
+    for cell in SPARK:
+        duck, spark = of_both[cell.relation, cell.unit]
+        if words := asked.refusal(cell):
+            assert everywhere.refused(asked, cell, spark) == words
+            continue
+        found = []
+        for table in (duck, spark):
+            table, engine = everywhere.remembering(table)
+            release = everywhere.run(asked, cell, table)
+            everywhere.check_published(asked, release)
+            found.append((release.output, release.frame, engine.exact))
+        assert found[0] == found[1], cell
 
 
 def test_places_of_many_keys_do_not_overflow(tmp_path: Path) -> None:

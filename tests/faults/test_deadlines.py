@@ -24,6 +24,7 @@ from expost import Ledger
 from expost.ledger import Settings
 from servers import Server
 
+pytestmark = pytest.mark.counted
 QUICK = Settings(patience=1.0, deadline=2.0)
 BOUND = 30.0
 """Seconds: what is stated is six at most, to which a machine that is busy adds what it likes. Without a deadline it

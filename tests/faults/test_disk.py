@@ -17,6 +17,8 @@ from faulty import ACCOUNTINGS, GUARANTEE, NAME, check, make
 from soak import SOAK
 from toys import Fixed
 
+pytestmark = pytest.mark.counted
+
 
 class Disk(apsw.VFS):
     """Remembers which bytes were synced, and what they were at every sync; and may be full."""

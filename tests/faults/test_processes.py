@@ -25,7 +25,7 @@ from expost.ledger.entry import Note
 from faulty import GUARANTEE, NAME, Worker, acknowledged, check, child, kill, linear, make
 from toys import Fixed
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+pytestmark = [pytest.mark.counted, pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")]
 HALF = Guarantee({"some": "0.25", "all": "0.5"})
 
 

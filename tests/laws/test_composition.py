@@ -24,6 +24,8 @@ from expost.verify import (
 from tables import epsilons, guarantee_of, laws, mechanisms, ratios
 from toys import leaky_response, response
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def games(draw: st.DrawFn) -> tuple[list[tuple[FiniteMechanism, Guarantee]], Cost]:

@@ -23,6 +23,7 @@ from servers import Server, new_schema
 from soak import SOAK
 from toys import Fixed, Responses
 
+pytestmark = pytest.mark.slow
 LIMIT = Cost(2, delta="1e-5")
 GUARANTEES = [
     Guarantee({"low": "0.1", "high": "0.3"}),

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from expost import Guarantee, bracket
 from expost.guarantee import Part, costliest
 from expost.verify import FiniteMechanism, check, hockey_stick, least_delta_at
 from tables import OUTPUTS, epsilons, guarantee_of, laws, mechanisms, ratios
+
+pytestmark = pytest.mark.slow
 
 
 @given(mechanisms(), ratios)

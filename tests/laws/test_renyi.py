@@ -26,6 +26,9 @@ from expost.accounting.renyi import (
     zcdp,
 )
 
+pytestmark = pytest.mark.slow
+
+
 # ---- the linear programme: the largest Σ Q·x^α·w over all laws with Σ Q = Σ Q·x = 1 and x within each part's interval
 
 

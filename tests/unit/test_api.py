@@ -14,6 +14,7 @@ import golden
 from exports import class_in_source, exported, importable
 from expost import Mechanism
 
+pytestmark = pytest.mark.counted
 PACKAGES = (
     "expost",
     "expost.questions",

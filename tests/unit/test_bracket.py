@@ -8,6 +8,7 @@ from expost import bracket
 from expost.bracket import Bracket
 from expost.errors import InvalidValue
 
+pytestmark = pytest.mark.counted
 rationals = st.fractions(min_value=-30, max_value=30, max_denominator=10**12)
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from browser import install, program
 
+pytestmark = pytest.mark.counted
+
 
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str, *, root: bool = True) -> None:
     """A machine whose apt-get does what the script says, and that has nothing else."""

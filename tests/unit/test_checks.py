@@ -10,6 +10,7 @@ import pytest
 from expost import checks
 from expost.errors import InvalidValue
 
+pytestmark = pytest.mark.counted
 TAKEN: list[tuple[Callable[..., Any], tuple[Any, ...], Any]] = [
     (checks.as_whole, (3, "blocks"), 3),
     (checks.as_whole, (np.int64(3), "blocks"), 3),

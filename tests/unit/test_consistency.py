@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 
+pytestmark = pytest.mark.counted
 COUNTS = st.lists(st.integers(0, 50), min_size=1, max_size=8)
 SHIFTS = st.lists(st.integers(-30, 30), min_size=8, max_size=8)
 

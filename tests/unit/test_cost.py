@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from expost import Cost, InvalidValue
 from expost.cost import DELTA_UNITS, EPSILON_UNITS
 
+pytestmark = pytest.mark.counted
 costs = st.builds(Cost.of_units, st.integers(0, 2**63 - 1), st.integers(0, DELTA_UNITS))
 
 

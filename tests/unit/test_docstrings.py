@@ -12,6 +12,7 @@ import pytest
 
 from exports import ABSENT, class_in_source, importable
 
+pytestmark = pytest.mark.counted
 PACKAGES = [
     "expost",
     "expost.accounting",

@@ -47,6 +47,7 @@ from expost.mechanisms.stability.votes import Coefficients, WinningCell
 from expost.mechanisms.tuning.tuning import Tuned
 from golden import check
 
+pytestmark = pytest.mark.counted
 TINY = "1e-6"
 BIN = BinOfRange(low=Fraction(1, 4), high=Fraction(3, 4), scale=Scale(Fraction(2), Fraction(1, 2)), missing=0.0)
 RANK = MeanOfRanks(proposed=Fraction(1, 8), epsilon=Fraction(1, 2), bounds=(0.0, 1.0), missing=0.0)

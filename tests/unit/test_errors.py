@@ -11,6 +11,8 @@ from expost import errors
 from expost.ledger import Entry, Request
 from expost.mentions import GivenValue, brief
 
+pytestmark = pytest.mark.counted
+
 
 def entry(state: str = "settled") -> Entry:
     guarantee = xp.Guarantee({"a": 1})

@@ -17,6 +17,8 @@ import expost as xp
 from expost.estimate import Drawn, Estimate
 from expost.ledger import codec
 
+pytestmark = pytest.mark.counted
+
 
 def ledger(seed: int = 1) -> xp.Ledger:
     return xp.Ledger(epsilon=1000, noise=xp.SeededNoise(seed))

@@ -23,6 +23,7 @@ from expost.frame import Frame
 from expost.mechanism import WITHHELD
 from expost.mechanisms.linear.box import LinearFit
 
+pytestmark = pytest.mark.counted
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(45, 12, 2000)
 PAIRS = np.column_stack([VALUES, 2 * VALUES + RNG.normal(0, 5, 2000)])

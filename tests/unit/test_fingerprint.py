@@ -25,6 +25,7 @@ from expost.guarantee import Part
 from expost.names import class_name, find, function_name
 from expost.text import text_of
 
+pytestmark = pytest.mark.counted
 T = TypeVar("T")
 
 

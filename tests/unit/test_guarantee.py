@@ -11,6 +11,7 @@ from expost import Cost, Guarantee, InvalidValue, bracket
 from expost.errors import NeighbourMismatch, UnknownPart
 from expost.guarantee import Part, costliest
 
+pytestmark = pytest.mark.counted
 labels: st.SearchStrategy[Part] = st.recursive(
     st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4
 )

@@ -12,6 +12,8 @@ from expost import WITHHELD, Cost, Guarantee
 from expost.guarantee import Part
 from toys import Asking, Fixed, Responses
 
+pytestmark = pytest.mark.counted
+
 
 def asking(ledger: xp.Ledger, at_most: int = 3) -> Asking:
     interaction = ledger.open(Responses(Fraction(2), at_most))

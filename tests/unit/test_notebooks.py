@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.counted]
+
+
 with warnings.catch_warnings():  # what other people's packages deprecate is not about ours
     warnings.simplefilter("ignore")
     import nbformat

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.counted
 foreign = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs" / "offline.py"))["foreign"]
 
 

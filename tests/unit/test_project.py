@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import expost.mechanisms
 from exports import exported
 from patches import patched
 
+pytestmark = pytest.mark.counted
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("theory*.md")))
 PUBLIC: list[str] = vars(xp)["__all__"]
@@ -184,9 +186,11 @@ def test_names_are_found_wherever_they_are_defined(tmp_path: Path, again: str) -
     assert defined_twice(tmp_path) == {"name": "one.py two.py"}
 
 
-def test_the_lists_of_tests_are_of_tests_that_exist(pytestconfig: pytest.Config) -> None:
-    listed = [*pytestconfig.getini("slow"), *pytestconfig.getini("covered")]
-    assert {path for path in listed if not [*ROOT.glob(path)]} == set()
+def test_tests_of_what_has_a_floor_count_branches() -> None:
+    floors = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["expost"]["floors"]
+    homes = [f"{part}conftest.py" if part.endswith("/") else f"test_{part}" for part in floors]
+    texts = {home: (ROOT / "tests/unit" / home).read_text() for home in homes}
+    assert [home for home, text in texts.items() if not re.search(r"^pytestmark = .*\.counted\b", text, re.M)] == []
 
 
 PATCHED = {

@@ -9,6 +9,7 @@ import pytest
 import bridge
 import check
 
+pytestmark = [pytest.mark.slow, pytest.mark.counted]
 ROOT = Path(__file__).resolve().parents[2]
 FILES = check.sources(ROOT / "proofs")
 PAGE = (ROOT / "docs" / "proofs.md").read_text()

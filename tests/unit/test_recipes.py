@@ -12,6 +12,8 @@ from expost import Cost
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.recipes import location_and_spread, refine_until, release_large, top_until, try_until_one_passes
 
+pytestmark = pytest.mark.counted
+
 
 def test_large_entries_get_everything_that_remains() -> None:
     ledger = xp.Ledger(epsilon=1)

@@ -15,6 +15,7 @@ from expost import mechanisms as mech
 from expost.accounting import optimal_composition
 from expost.errors import AlreadyExists, KeyConflict, LedgerClosed, NeighbourMismatch
 
+pytestmark = pytest.mark.counted
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -10,6 +10,7 @@ import expost as xp
 from expost.data.unit import as_unit, stated_unit
 from expost.unit_names import in_full, same_unit
 
+pytestmark = pytest.mark.counted
 SAME = [
     ("patient", "patient"), ("patient", "patient_id"), ("patients", "PatientID"), ("Patient No", "patient"),
     ("patient", "patient (column pid)"), ("pid", "patient (column pid)"), ("patient (column pid)", "pid"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -13,7 +13,23 @@ from expost.estimate import Drawn, Ends, Estimate
 from expost.estimates import Estimates, key_columns
 from expost.frame import AsFrame, Frame
 from expost.mechanism import Withheld
+from expost.noise.grid import FARTHEST
 from expost.noise.sums import LaplaceSteps, Term
+
+WHOLE_UP_TO = FARTHEST - FARTHEST // 4
+"""Sums are cut off at ±2^60 steps; a noisy one below this is of one that was not, as noise is below 2^58."""
+WHY_CUT_OFF = (
+    "sums are cut off at 2^60 steps of the grid, and this one may have been: take a larger grid, or subtract a number "
+    "near its values first"
+)
+
+
+def may_be_cut_off(numbers: Iterable[float]) -> bool:
+    """Whether any of these noisy numbers, in steps, is so large that the sum without noise may have been cut off.
+
+    Proof: lem-cut-off-sums
+    """
+    return any(abs(number) >= WHOLE_UP_TO for number in numbers)
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,8 @@ class DrawnCells:
         As of :class:`~expost.estimate.Drawn`, the same for all.
     how
         How they were made.
+    step
+        One step of the grid that they were added up on.
     """
 
     numbers: Sequence[Any]
@@ -37,9 +55,12 @@ class DrawnCells:
     bound: Callable[[Fraction], float] | None = None
     law: Callable[[], Term] | None = None
     how: Any = None
+    step: float = 1
 
     def __call__(self, place: int) -> Estimate:
         """The number in that place."""
+        if may_be_cut_off([self.numbers[place] / self.step]):
+            return Estimate.unknown(self.numbers[place], WHY_CUT_OFF, self.how)
         return Estimate.of(self.numbers[place], Drawn((self.origin, place), self.bound, self.law), how=self.how)
 
 

@@ -33,11 +33,11 @@ class Clipped:
     """What NULL and NaN count as; None if they do not count."""
 
     @classmethod
-    def of(cls, value: Expression, bounds: Any, missing: Any, grid: Number | None) -> Clipped:
-        """Checks the arguments."""
+    def of(cls, value: Expression, bounds: Any, missing: Any, grid: Number | None, *, summed: bool = False) -> Clipped:
+        """Checks the arguments; ``summed`` if values are added up as they are, and not as distances from a middle."""
         low, high = exact_bounds(bounds)
         whole = value.kind != "number" and low.denominator == high.denominator == 1
-        points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole)
+        points = Grid.of(grid) if grid is not None else _fine_grid(low, high, whole, summed)
         if max(abs(low), abs(high)) / points.step > _MOST_POINTS:
             raise InvalidValue(
                 f"bounds from {float(low):g} to {float(high):g} are more than 2^52 steps of the grid {points.step} "
@@ -92,11 +92,18 @@ def exact_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     return Fraction(low), Fraction(high)
 
 
-def _fine_grid(low: Fraction, high: Fraction, whole: bool) -> Grid:
-    """A grid of 1 for whole numbers; otherwise 2^30 steps or more between the bounds."""
+def _fine_grid(low: Fraction, high: Fraction, whole: bool, summed: bool) -> Grid:
+    """A grid of 1 for whole numbers; otherwise 2^30 steps or more between the bounds.
+
+    Sums are cut off at 2^60 steps from 0. So where they are added up, values have at most 2^41 steps, if that leaves
+    2^10 between the bounds.
+    """
     if low == high:
         raise InvalidValue(f"bounds from {float(low):g} to {float(high):g} leave one value: pass bounds that differ")
-    return Grid(0) if whole else Grid.within((high - low) / 2**30)
+    finest = (high - low) / 2**30
+    if summed:
+        finest = max(finest, min(max(abs(low), abs(high)) / 2**40, (high - low) / 2**10))
+    return Grid(0) if whole else Grid.within(finest)
 
 
 def as_missing(missing: Any, low: Fraction, high: Fraction) -> float | None:

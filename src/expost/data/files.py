@@ -45,7 +45,8 @@ def as_paths(source: Any) -> tuple[str, ...]:
         wrong = next(path for path in listed if not isinstance(path, str | Path))
         raise InvalidValue(
             "read takes a path, a list of paths, an open DuckDB connection with table=…, or a frame of pandas, Polars, "
-            f"Arrow, DuckDB or Spark; got {type(wrong).__name__}"
+            f"Arrow, DuckDB or Spark; got {type(wrong).__name__}: make a frame of an array, or ask it a statistic, as "
+            "in ledger.run(xp.Mean(bounds=(0, 100)), on=ages, epsilon=0.1)"
         )
     paths = tuple(_of_folder(Path(path)) if os.path.isdir(path) else str(path) for path in listed)
     ways = {ending(path) for path in paths}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from expost.checks import as_flag, equal_share, requested_epsilon
 from expost.cost import Cost, Number
 from expost.data.answers import joined
+from expost.data.discovery import Discovery, TopKeys
 from expost.data.expression import KEY_KINDS, Expression
 from expost.data.group_keys import stated_keys
 from expost.data.histograms import MOST_BINS, listed_keys
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from expost.data.unit import Of
 
 _Made = TypeVar("_Made")
+_BEHIND = frozenset(["made_for_each", "of", "plan", "share", "touched", "what"])
+"""What questions and studies use of groups, and nobody types."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +98,7 @@ class Groups(Planned):
         return self.asked(Sum(value, bounds, missing, grid))
 
     def mean(
-        self, value: str, *, bounds: Any, missing: Number | str = "drop", grid: Number | None = None
+        self, value: str, *, bounds: Any = None, missing: Number | str = "drop", grid: Number | None = None
     ) -> GroupStatistic:
         """The mean of clamped values of each group, as :meth:`PrivateTable.mean`."""
         return self.asked(Mean(value, bounds, missing, grid))
@@ -104,15 +107,19 @@ class Groups(Planned):
         """The sum of one column over that of another, in each group, as :meth:`PrivateTable.ratio`."""
         return self.asked(Ratio((over, under), bounds, missing))
 
-    def variance(self, value: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
+    def variance(self, value: str, *, bounds: Any = None, missing: Number | str = "drop") -> GroupStatistic:
         """The variance of clamped values of each group, as :meth:`PrivateTable.variance`."""
         return self.asked(Variance(value, bounds, missing))
 
-    def covariance(self, first: str, second: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
+    def covariance(
+        self, first: str, second: str, *, bounds: Any = None, missing: Number | str = "drop"
+    ) -> GroupStatistic:
         """The covariance of two columns in each group, as :meth:`PrivateTable.covariance`."""
         return self.asked(Covariance((first, second), bounds, missing))
 
-    def correlation(self, first: str, second: str, *, bounds: Any, missing: Number | str = "drop") -> GroupStatistic:
+    def correlation(
+        self, first: str, second: str, *, bounds: Any = None, missing: Number | str = "drop"
+    ) -> GroupStatistic:
         """The correlation of two columns in each group, as :meth:`PrivateTable.correlation`."""
         return self.asked(Correlation((first, second), bounds, missing))
 
@@ -167,7 +174,11 @@ class Groups(Planned):
         question = Statistics(self.table, self.values, keys, tuple(statistics), asked, total)
         for name, ranks in question.ranks:
             if ranks.interval:
-                raise InvalidValue(f"{name!r} asks for an interval, which no quantile of groups has: leave it out")
+                raise InvalidValue(
+                    f"{name!r} asks for an interval, which quantiles that are asked of all groups at once do not have: "
+                    "leave it out, or ask each group by itself, as in groups.ask(lambda rows: rows.median(…, "
+                    "interval=True))"
+                )
         return question
 
     def _own(self, name: str, each: Any) -> Statistic:
@@ -181,6 +192,9 @@ class Groups(Planned):
         if each.groups != self:
             raise InvalidValue(f"{name!r} is a statistic of other groups: make it from these")
         return each.statistic
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _BEHIND]
 
     @property
     def what(self) -> str:
@@ -308,6 +322,11 @@ class EachGroup(Planned, Question[Any]):
                     f"ask() takes a function from the rows of a group to a question, without an ε; got a "
                     f"{type(each).__name__}: write ask(lambda rows: rows.count())"
                 )
+            if discovers(each):
+                raise InvalidValue(
+                    f"ask() has no δ to share among groups, and the {getattr(each, 'title', 'question')} takes one to "
+                    "find keys: discover the keys of both at once, as in table.by('city', 'diagnosis').count()"
+                )
 
     @property
     def table(self) -> PrivateTable:  # type: ignore[override]
@@ -410,6 +429,12 @@ class Grouped(PureMechanism[Any]):
         """The answer of each group."""
         said_of = zip(self.question.keys, self.mechanisms, strict=True)
         return "; ".join(f"{key}: {mechanism.describe(output[key])}" for key, mechanism in said_of)
+
+
+def discovers(question: Question[Any]) -> bool:
+    """Whether keys are found in the data, which takes a δ."""
+    asked = getattr(question, "groups", question)
+    return isinstance(question, Discovery | TopKeys) or (isinstance(asked, Groups | Statistics) and not asked.keys)
 
 
 def _answer(mechanism: TableMechanism[Any], output: Any, origin: Hashable) -> Any:

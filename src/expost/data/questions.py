@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.cost import DELTA_UNITS, Cost, Number, exact
-from expost.data.answers import DrawnCells
+from expost.data.answers import WHY_CUT_OFF, DrawnCells, may_be_cut_off
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.estimates import Estimates
@@ -163,7 +163,10 @@ class NumericQuestion(Planned, Question[Out]):
 
     def _moved(self) -> Sensitivity:
         if not self.sensitivity.l1:
-            raise InvalidValue(f"the {self.title} is public under substitution and needs no noise: see table.size")
+            raise InvalidValue(
+                f"the {self.title} is public under substitution and needs no noise: it is table.size, or the length of "
+                "an array"
+            )
         return self.sensitivity
 
     def __repr__(self) -> str:
@@ -309,8 +312,9 @@ class Noisy(OnNumbers[Out]):
 
     def answer_of(self, output: Any, origin: Hashable) -> Any:
         """A number with its error; several by their keys, each with the error of its own noise."""
-        law = NoiseOf(self.noise, shape_of(self.question.nothing), Fraction(self.question.distance(1)))
-        return self._presented(output, lambda numbers: DrawnCells(numbers, origin, law=law))
+        step = self.question.distance(1)
+        law = NoiseOf(self.noise, shape_of(self.question.nothing), Fraction(step))
+        return self._presented(output, lambda numbers: DrawnCells(numbers, origin, law=law, step=step))
 
     def describe(self, output: Any) -> str:
         """The answer and its error bound at 95 %."""
@@ -318,6 +322,8 @@ class Noisy(OnNumbers[Out]):
         if isinstance(output, dict):
             return f"{self.question.title}, all ± {bound:.6g} at 95 %"
         value = f"{output:.6g}" if isinstance(output, float) else f"{output}"
+        if may_be_cut_off([output / self.question.distance(1)]):
+            return f"{self.question.title} {value}: {WHY_CUT_OFF}"
         return f"{self.question.title} {value} ± {bound:.6g} at 95 %"
 
 
@@ -359,8 +365,9 @@ class NoisyUntil(OnNumbers[Any]):
 
     def answer_of(self, output: Any, origin: Hashable) -> Any:
         """Numbers with the errors that hold although they decided where to stop; ``how`` is the output itself."""
-        bound = partial(_at_stop, self.noise, output.level, self.question.distance(1))
-        return self._presented(output.value, lambda numbers: DrawnCells(numbers, origin, bound, how=output))
+        step = self.question.distance(1)
+        bound = partial(_at_stop, self.noise, output.level, step)
+        return self._presented(output.value, lambda numbers: DrawnCells(numbers, origin, bound, how=output, step=step))
 
     def describe(self, output: Reduced) -> str:
         """The answer, its accuracy and its level."""

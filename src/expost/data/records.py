@@ -10,6 +10,7 @@ from expost.data.unit import ROW, UnitOfLedger
 from expost.errors import InvalidValue, MissingDependency
 from expost.guarantee import Neighbours
 from expost.mechanism import PrivateData
+from expost.mechanisms.numbers import as_array
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -51,10 +52,10 @@ def _frame_of(data: Any) -> Any:
             f"a statistic is asked of a table, its groups, or an array of records; got a {type(data).__name__}: read a "
             "file with xp.read(…), and ask its table"
         )
-    if hasattr(data, "columns") or hasattr(data, "column_names"):
+    if hasattr(type(data), "columns") or hasattr(type(data), "column_names"):  # a lazy frame warns when it is asked
         return data
     if hasattr(data, "to_frame"):  # a series
-        return data.to_frame(ONLY_COLUMN)
+        return data.to_frame(name=ONLY_COLUMN)
     return _arrow(dict(zip(*_columns(_array(data)), strict=True)))
 
 
@@ -64,23 +65,18 @@ def _array(data: Any) -> np.ndarray[Any, Any]:
     if isinstance(data, np.ndarray):
         array = np.asarray(data)
     elif isinstance(data, list | tuple):
-        array = np.array([_number(each) for each in data], np.float64)
+        array = np.asarray(as_array(data))
     else:
-        raise InvalidValue(f"records are an array, a list, a series or a frame; got a {type(data).__name__}")
+        raise InvalidValue(
+            f"records are an array, a list of numbers, a series or a frame; got a {type(data).__name__}: try "
+            "np.asarray(…)"
+        )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
         raise InvalidValue(
             f"an array of records has numbers of at most 64 bits in one or two dimensions; got {array.ndim} dimensions "
             f"of {array.dtype}: make a frame of anything else"
         )
     return array
-
-
-def _number(each: Any) -> float:
-    """A number of a list, whose type may be private, too: anything else is missing."""
-    try:
-        return float(each) if isinstance(each, int | float | np.number) else float("nan")
-    except (OverflowError, ValueError):
-        return float("inf") if each > 0 else float("-inf")
 
 
 def _columns(array: np.ndarray[Any, Any]) -> tuple[list[str], list[Any]]:
@@ -96,4 +92,9 @@ def _arrow(columns: dict[str, Any]) -> Any:
         import pyarrow as pa
     except ModuleNotFoundError as error:  # pragma: no cover - the development environment has it
         raise MissingDependency("statistics of arrays", str(error.name), "frames") from None
-    return pa.table({name: pa.array(np.ascontiguousarray(column)) for name, column in columns.items()})
+    return pa.table({name: pa.array(_native(column)) for name, column in columns.items()})
+
+
+def _native(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers one after the other, their bytes in the order of this machine."""
+    return np.ascontiguousarray(column, column.dtype.newbyteorder("="))

@@ -253,7 +253,7 @@ class NoisySearched(MayLackUnits[Any]):
         values = fewest_values(noised, miss / 4)
         upper = max(noisy + stairs.reach(miss / 2), 0)  # one of two sides is missed half as often
         share, half = min(upper / max(values, 1), 1.0), (ends.high - ends.low) / 2
-        if noisy > values * MANY_OUTSIDE:
+        if mean.why or noisy > values * MANY_OUTSIDE:
             return None, share, None
         low, high = mean.interval(1 - miss / 2)
         return max(high - mean.value, mean.value - low) + share * half, share, half

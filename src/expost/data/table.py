@@ -52,11 +52,36 @@ from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
 from expost.questions.record import AQuestion, QuestionRecord
 from expost.questions.regression import LinearRegression
+from expost.questions.statistic import Statistic
 from expost.questions.statistics import NumericStatistic, Statistics
 from expost.questions.sum import Sum
 from expost.questions.variance import Variance
 
 _MOST_STEPS = 40
+_BEHIND = frozenset(
+    [
+        "check_as_data",
+        "chosen_key",
+        "counted",
+        "decimal",
+        "declared",
+        "delimiter",
+        "encoding",
+        "engine",
+        "expression",
+        "fewest",
+        "filtered",
+        "key",
+        "narrowed",
+        "nobody",
+        "ordered",
+        "place",
+        "quote",
+        "relation",
+        "steps",
+    ]
+)
+"""What questions, engines and ledgers use of a table, and nobody types."""
 
 
 def read(
@@ -471,6 +496,22 @@ class PrivateTable(PrivateData, ShownTable):
         """Linear regression of a target on features; ``bounds`` has a pair (lowest, highest) for each of them."""
         return self.asked(LinearRegression(features, target, bounds, target_bounds, missing))
 
+    def agg(self, **statistics: Statistic) -> Statistics:
+        """Several statistics in one charge: ``visits.agg(n=xp.Count(), cost=xp.Mean("cost", bounds=(0, 500)))``.
+
+        ε is split among them evenly. At most ``unit.rows`` rows of a unit count, the same ones for all of them, whether
+        or not they have a value.
+        """
+        if not statistics:
+            raise InvalidValue("agg() takes statistics by name, at least one: table.agg(n=xp.Count())")
+        for name, each in statistics.items():
+            if not isinstance(each, Statistic):
+                raise InvalidValue(
+                    f"agg() takes statistics, and {name!r} is a {type(each).__name__}: write it without the table, as "
+                    "xp.Count() or xp.Median('cost')"
+                )
+        return Statistics.several(self, statistics)
+
     def asked(self, record: QuestionRecord[AQuestion]) -> AQuestion:
         """What a record asks of this table, as a question: ``visits.asked(xp.Count())`` is ``visits.count()``."""
         if not isinstance(record, QuestionRecord):
@@ -617,6 +658,9 @@ class PrivateTable(PrivateData, ShownTable):
     @property
     def _nobody(self) -> str:
         return f", and rows in which it {self.nobody}," if self.nobody else ""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _BEHIND]
 
     def __str__(self) -> str:
         unit = self.unit

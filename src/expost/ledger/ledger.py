@@ -159,7 +159,7 @@ class Ledger:
     def run(
         self,
         what: Mechanism[In, Out],
-        on: In | None = None,
+        on: In | list[Any] | tuple[Any, ...] | None = None,
         *,
         key: str | None = None,
         label: str | None = None,
@@ -253,6 +253,7 @@ class Ledger:
     def _run(self, mechanism: Mechanism[In, Out], on: In | None, request: Request) -> Release[Out]:
         if type(mechanism).sample is Mechanism.sample:
             raise InvalidValue(f"{type(mechanism).__name__} is interactive and cannot be run: use ledger.open(…)")
+        on = mechanism.reads(on)
         try:
             refuse_used_key(self._store, request)
             mechanism.check(on)
@@ -322,6 +323,7 @@ class Ledger:
             raise InvalidValue(f"{kind.__name__} is not interactive and cannot be opened: use ledger.run(…)")
         request = self._request("open", mechanism, mechanism.guarantee, label, key, on)
         refuse_used_key(self._store, request)
+        on = mechanism.reads(on)
         mechanism.check_start(on)
         spending = spend(self._store, request, begin=False)
         try:

@@ -18,11 +18,11 @@ from expost.estimates import EstimateArray
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.numbers import GridNoise, Numeric, Shape, shape_of
+from expost.mechanisms.numbers import GridNoise, Numeric, OfArrays, Shape, shape_of
 from expost.noise.sums import StepLaw, Term
 
 
-class Additive(GridNoise, FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
+class Additive(OfArrays, GridNoise, FixedCost[Numeric, Any], Calibrated[Numeric, Any]):
     """A mechanism that adds noise on a grid: pure ε, unless a subclass guarantees something else."""
 
     neighbours: Neighbours | None

@@ -16,7 +16,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.estimates import EstimateArray
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.numbers import shape_of, within_reach
+from expost.mechanisms.numbers import OfArrays, shape_of, within_reach
 from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.sums import LaplaceSteps
 
@@ -26,7 +26,7 @@ _SAFE = 2**40  # cells of this size add up without overflow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram(FixedCost[NDArray[Any], NDArray[np.int64]]):
+class Histogram(OfArrays, FixedCost[NDArray[Any], NDArray[np.int64]]):
     """How many records lie between public edges, with pure ε, where the number of records is public.
 
     Exchanging a record moves one count up and another one down. So the noise need not hide the total: it is discrete

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, isqrt, prod
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -52,6 +53,61 @@ def shape_of(data: Any) -> Shape:
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InvalidValue(f"numeric data has whole numbers or floats of at most 64 bits, got dtype {dtype}")
     return Shape(dtype.kind == "f", None if isinstance(data, np.generic) else tuple(map(int, data.shape)))
+
+
+def as_array(data: Any) -> Any:
+    """A list, a series or a frame of numbers as an array; anything else as it is.
+
+    A frame of one column, and a series, have one dimension. A list is read as floats, and what is no number in it as
+    NaN: types of a list's entries are private, too.
+    """
+    if isinstance(data, list | tuple) and not hasattr(data, "_fields"):
+        return np.array([_number(each) for each in data], np.float64)
+    if not hasattr(data, "to_numpy") or not (hasattr(data, "dtype") or hasattr(data, "columns")):
+        return data
+    columns = [_column(data)] if hasattr(data, "dtype") else [_column(data[name]) for name in data.columns]
+    found = [column for column in columns if column is not None]
+    if not found or len(found) < len(columns):
+        return data
+    return found[0] if len(found) == 1 else np.column_stack(found)
+
+
+def _column(series: Any) -> NDArray[Any] | None:
+    """A series as an array whose dtype follows from that of the series alone, not from whether a value is missing."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return np.asarray(series.to_numpy())
+    if callable(numeric := getattr(dtype, "is_numeric", None)):  # Polars
+        return np.asarray(series.to_numpy(), np.float64) if numeric() else None
+    if getattr(dtype, "kind", "O") in "biuf":  # nullable columns of pandas
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return None
+
+
+_NUMBERS = frozenset(map(id, (bool, int, float, Decimal, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8,
+                              np.uint16, np.uint32, np.uint64, np.longlong, np.ulonglong, np.float16, np.float32,
+                              np.float64)))  # fmt: skip
+"""What is a number in a list, by identity: even ``==`` and ``hash`` of a type may be somebody's code."""
+
+
+def _number(each: Any) -> float:
+    """A number of a list. An entry is read only if its type is exactly a known one: no code of an entry ever runs."""
+    if id(type(each)) not in _NUMBERS:
+        return float("nan")
+    try:
+        return float(each)
+    except OverflowError:  # a whole number beyond all floats
+        return float("inf") if each > 0 else float("-inf")
+    except ValueError:  # a signalling NaN
+        return float("nan")
+
+
+class OfArrays:
+    """A mechanism for arrays of numbers, which are also read from lists, series and frames."""
+
+    def reads(self, data: Any) -> Any:
+        """The data as an array."""
+        return as_array(data)
 
 
 def _instead_of(data: Any) -> str:

@@ -17,7 +17,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.fixed_cost import FixedCost
-from expost.mechanisms.numbers import shape_of, whole_numbers
+from expost.mechanisms.numbers import OfArrays, shape_of, whole_numbers
 from expost.noise import NoiseSource, bernoulli_exp, vector
 from expost.noise.grid import FARTHEST, Grid
 from expost.noise.laws import Rate
@@ -26,7 +26,7 @@ _FEW = 32  # fewer candidates than this are chosen from one coin at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exponential(FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
+class Exponential(OfArrays, FixedCost[NDArray[Any], int], Calibrated[NDArray[Any], int]):
     """The exponential mechanism: the index of a candidate, drawn with probability proportional to
     e^(rate·score).
 

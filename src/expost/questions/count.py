@@ -35,6 +35,7 @@ class Count(Statistic["NumericStatistic[int]"]):
     of: Of = "rows"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         as_of(self.of)
 
     def read(self, table: PrivateTable) -> CountOfTable:

@@ -73,7 +73,10 @@ class Mean(Statistic["Statistics | Searched"]):
 
 def no_bounds(kind: str) -> InvalidValue:
     """What is said of a statistic that is asked of all groups at once, where no range can be looked for."""
-    return InvalidValue(f"a {kind} of groups, or beside others, is of values within bounds: pass bounds")
+    return InvalidValue(
+        f"a {kind} of groups, or beside others, is of values within bounds: pass bounds, or let a range be found for "
+        f"each group by itself, as in groups.ask(lambda rows: rows.{kind}(…))"
+    )
 
 
 class Averaged(NamedTuple):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.checks import as_interval, as_whole
-from expost.cost import exact
+from expost.checks import as_interval, as_whole, finite
 from expost.data import query
 from expost.data.expression import NUMBER_KINDS, Expression
 from expost.errors import InvalidValue
@@ -21,7 +20,7 @@ from expost.mentions import brief
 from expost.noise.sums import StepLaw
 from expost.questions.noised import Noised
 from expost.questions.ratio import both_there
-from expost.questions.statistic import ColumnOf, Reach, Reading, Sums, Total
+from expost.questions.statistic import ColumnOf, Reach, Reading, Sums, Total, check_pairs
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -57,6 +56,7 @@ class Products(Reading):
     @classmethod
     def of(cls, table: PrivateTable, columns: Sequence[ColumnOf], bounds: Sequence[Any], missing: Any) -> Any:
         """Checks the settings."""
+        check_pairs(bounds)
         values = [table.expression(column, NUMBER_KINDS, f"a {cls.name}") for column in columns]
         if len(values) != len(bounds):
             raise InvalidValue(
@@ -65,7 +65,7 @@ class Products(Reading):
         as_whole(len(values), "the number of values", most=_MOST_VALUES)
         if isinstance(missing, str) and missing != "drop":
             raise InvalidValue(f"missing is what NULL and NaN count as, a number or 'drop'; got {brief(missing)}")
-        gone = None if missing == "drop" else float(exact(missing, "missing"))
+        gone = None if missing == "drop" else finite(missing, "missing")
         pairs = tuple(as_interval(pair) for pair in bounds)
         return cls(tuple(value.as_number() for value in values), pairs, gone)
 

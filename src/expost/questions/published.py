@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from expost.data.answers import Reached
+from expost.data.answers import WHY_CUT_OFF, Reached, may_be_cut_off
 from expost.data.discovery import reached_by
 from expost.data.quantiles import Ranks
 from expost.estimate import Drawn, Estimate
@@ -148,8 +148,9 @@ class PublishedStatistics:
         if self.mechanism.question.total and each.adds_up and numbers:
             summed = tuple(map(sum, zip(*numbers, strict=True)))
             whole = Noised(summed, laws, (self.origin, name, None), len(numbers))
-            total = self._total(each, whole, of_groups)
-        return [self.of_numbers(each, one) for one in of_groups], total
+            total = _known(self._total(each, whole, of_groups), *numbers)
+        answers = [self.of_numbers(each, one) for one in of_groups]
+        return [_known(answer, own) for answer, own in zip(answers, numbers, strict=True)], total
 
     def _total(self, each: Reading, whole: Noised, groups: Sequence[Noised]) -> Any:
         """All groups together: of few groups a number remembers the noise of each."""
@@ -176,6 +177,13 @@ class PublishedStatistics:
             _Rows(f"{name} {float(level):g}", [_chosen(number[place], why) for number in several])
             for place, level in enumerate(ranks.levels)
         ]
+
+
+def _known(answer: Any, *numbers: Sequence[int]) -> Any:
+    """The answer; without an error, if any of the sums that it is made of may have been cut off."""
+    if isinstance(answer, Estimate) and any(map(may_be_cut_off, numbers)):
+        return Estimate.unknown(answer.value, WHY_CUT_OFF, answer.how)
+    return answer
 
 
 def _by_term(name: str, answers: list[Any], total: Any) -> list[_Rows]:

@@ -15,7 +15,7 @@ from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.noise.sums import StepLaw, Term
 from expost.questions.noised import Noised
-from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total, check_listed
+from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total, check_listed, check_pairs
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
@@ -52,6 +52,7 @@ class Ratio(Statistic["Statistics"]):
     def read(self, table: PrivateTable) -> RatioOfTable:
         """Both columns, parsed; raises for bounds that do not fit."""
         check_listed(self.columns, "columns")
+        check_pairs(self.bounds)
         if len(self.columns) != 2 or len(self.bounds) != 2:
             raise InvalidValue(
                 f"a ratio is of two columns, with a pair of bounds for each; got {len(self.columns)} columns and "
@@ -59,7 +60,7 @@ class Ratio(Statistic["Statistics"]):
             )
         parsed = (table.expression(column, NUMBER_KINDS, "a ratio") for column in self.columns)
         pairs = zip(parsed, self.bounds, strict=True)
-        over, under = (Clipped.of(value, ends, self.missing, None) for value, ends in pairs)
+        over, under = (Clipped.of(value, ends, self.missing, None, summed=True) for value, ends in pairs)
         return RatioOfTable(over, under)
 
 

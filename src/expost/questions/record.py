@@ -44,7 +44,7 @@ class QuestionRecord(OpenQuestion, Generic[AQuestion]):
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            object.__setattr__(self, each.name, _fixed(getattr(self, each.name)))
+            object.__setattr__(self, each.name, _fixed(getattr(self, each.name), each.name))
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> Self:
@@ -102,9 +102,16 @@ def column_of(column: ColumnOf | None, kind: str) -> ColumnOf:
     return column
 
 
-def _fixed(value: Any) -> Any:
-    """Lists as tuples: a question can be compared, and is what it was."""
-    return tuple(map(_fixed, value)) if isinstance(value, tuple | list) and not hasattr(value, "_fields") else value
+def _fixed(value: Any, name: str) -> Any:
+    """Lists as tuples: a question can be compared, and is what it was. Arrays are data, and no settings."""
+    if getattr(value, "shape", ()) != () or hasattr(value, "to_frame"):
+        raise InvalidValue(
+            f"{name} is a setting, which is public, and got a {type(value).__name__}: settings are numbers, texts and "
+            "lists of them, as in bounds=(0, 100) or columns=list(names); data goes into on=…"
+        )
+    if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
+        return tuple(_fixed(each, name) for each in value)
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -61,8 +61,11 @@ class LinearRegression(Statistic["Statistics"]):
             check_listed(self.features, "features")
 
     def of_columns(self, names: tuple[str, ...]) -> LinearRegression:
-        """The last column is the target, if it names none itself."""
-        return self if self.features else replace(self, features=names[:-1], target=names[-1])
+        """Without features all other columns; without both the last column is the target."""
+        if self.features:
+            return self
+        target = names[-1] if self.target is None else self.target
+        return replace(self, features=tuple(name for name in names if name != target), target=target)
 
     def read(self, table: PrivateTable) -> RegressionOfTable:
         """The columns, parsed."""

@@ -18,6 +18,7 @@ from expost.data.expression import Expression
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
+from expost.mentions import brief
 from expost.noise.sums import StepLaw
 from expost.questions.noised import Noised
 from expost.questions.record import AQuestion, QuestionRecord
@@ -203,3 +204,9 @@ def check_listed(values: object, what: str) -> None:
     """Raise unless these are names of columns. A single text would be read letter by letter."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
         raise InvalidValue(f"{what} are a list of columns or expressions, such as ['age', 'cost']; got {values!r}")
+
+
+def check_pairs(bounds: object) -> None:
+    """Raise unless these are pairs of bounds, one for each of several columns."""
+    if not isinstance(bounds, tuple | list):
+        raise InvalidValue(f"bounds are a pair for each column, such as [(0, 120), (0, 500)]; got {brief(bounds)}")

@@ -92,6 +92,15 @@ class Statistics(Planned, Question[Any]):
         asked = cls(table, (), _WHOLE, (read.what,), (statistic,))
         return asked if read.step is None else NumericStatistic(asked)
 
+    @classmethod
+    def several(cls, table: PrivateTable, statistics: Mapping[str, Statistic]) -> Statistics:
+        """Several statistics of the whole table, by name."""
+        asked = cls(table, (), _WHOLE, tuple(statistics), tuple(statistics.values()))
+        for name, ranks in asked.ranks:
+            if ranks.interval:
+                raise InvalidValue(f"{name!r} asks for an interval, which no quantile beside others has: leave it out")
+        return asked
+
     @property
     def record(self) -> Statistic | None:  # type: ignore[override]
         """The one statistic; None of several."""
@@ -247,6 +256,11 @@ class Statistics(Planned, Question[Any]):
         number is public, moments of the whole table are those of the array of its records, with their outputs.
         """
         if terms.accurate and len(self.added) == len(self.names) == 1 and self.added[0][1].step and self.keys:
+            if self.total:
+                raise InvalidValue(
+                    "an accuracy is one of all groups, and not of their total: pass epsilon= for a total, or leave "
+                    "total=True out and add the answers up"
+                )
             return NumericStatistic(self)._mechanism(terms)
         if not self.keys:
             epsilon = terms.epsilon_alone(f"asking {self.title}", "laplace")

@@ -50,7 +50,7 @@ class Sum(Statistic["NumericStatistic[float]"]):
         value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a sum")
         if self.bounds is None:
             raise InvalidValue("a sum is of values within bounds: pass bounds=(lowest, highest)")
-        return SumOfTable(Clipped.of(value, self.bounds, self.missing, self.grid))
+        return SumOfTable(Clipped.of(value, self.bounds, self.missing, self.grid, summed=True))
 
 
 @dataclass(frozen=True)

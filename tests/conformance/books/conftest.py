@@ -7,6 +7,8 @@ import pytest
 from clocks import Clock
 from expost import Ledger
 
+pytestmark = pytest.mark.counted
+
 
 @pytest.fixture
 def clock() -> Clock:

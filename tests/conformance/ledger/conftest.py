@@ -7,6 +7,8 @@ import pytest
 from books import NewLedger
 from expost import Ledger
 
+pytestmark = pytest.mark.counted
+
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def new_ledger(request: pytest.FixtureRequest) -> NewLedger:

@@ -41,6 +41,7 @@ from expost.accounting.law import LossLaw
 from expost.accounting.normal import delta_of_normal_noise
 from expost.errors import InvalidValue
 
+pytestmark = pytest.mark.slow
 EACH: list[Loss] = [
     GaussianNoise(1),
     GaussianNoise(7),

@@ -31,6 +31,7 @@ from plain_composition import narrow_bracket
 from references import FILE, settings
 from soak import some
 
+pytestmark = pytest.mark.slow
 REFERENCES: list[dict[str, Any]] = json.loads(FILE.read_text())
 KNOWN = [each for each in REFERENCES if each["epsilon"] is not None]
 BRACKETED = [each for each in REFERENCES if each["by"] == "bracket"]

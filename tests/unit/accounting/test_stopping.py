@@ -27,6 +27,7 @@ from expost.errors import InvalidValue
 from expost.verify import FiniteMechanism, hockey_stick, least_delta_at
 from soak import SOAK
 
+pytestmark = pytest.mark.slow
 Law = Sequence[tuple[Fraction, Fraction]]  # (P, Q) of each output
 
 

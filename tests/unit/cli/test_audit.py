@@ -12,6 +12,7 @@ from commands import CliRunner
 from expost.cli.audit import _progress
 from expost.cli.main import app
 
+pytestmark = pytest.mark.slow
 RUN = CliRunner()
 FEW = ("--samples", "2000", "--processes", "1")
 WRONG = """

@@ -17,6 +17,7 @@ from expost.study import parse_study, plan_study, run_study
 from expost.study.reference import study_reference
 from studies import write_people
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[3]
 
 

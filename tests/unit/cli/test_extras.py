@@ -8,6 +8,7 @@ import pytest
 
 from studies import COUNT, write_study
 
+pytestmark = pytest.mark.slow
 WITHOUT = """
 import sys
 for name in sys.argv[1].split(","):

@@ -15,6 +15,7 @@ from commands import CliRunner
 from expost.cli.main import app
 from studies import COUNT, write_people, write_study
 
+pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 COMMAND = [sys.executable, "-c", "from expost.cli import main; main()"]
 

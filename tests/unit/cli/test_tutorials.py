@@ -7,6 +7,7 @@ import pytest
 
 from transcripts import replay
 
+pytestmark = pytest.mark.slow
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "tutorials"
 
 

@@ -19,6 +19,7 @@ import expost as xp
 from expost.data.sensitivity import Sensitivity
 from soak import SOAK
 
+pytestmark = pytest.mark.slow
 ROWS = [("a", 3, 1.0), ("b", -2, None), ("c", 9, float("nan")), (None, 0, -7.5)]
 """What a row can say: a key, a whole number, a float."""
 UNITS = [unit for size in (1, 2, 3) for unit in combinations_with_replacement(ROWS, size)]

@@ -8,6 +8,8 @@ import pytest
 from expost import Guarantee, InvalidValue, SeededNoise, Unit, read
 from expost.questions import NoisyStatistics, Statistics
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def database() -> duckdb.DuckDBPyConnection:

@@ -14,6 +14,7 @@ from duck import remembering
 from expost.data.discovery import Discovered, leak
 from expost.recipes import top_until
 
+pytestmark = pytest.mark.slow
 Law = NDArray[np.float64]
 
 

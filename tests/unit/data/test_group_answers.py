@@ -20,16 +20,30 @@ from expost.frame import Frame
 from expost.mechanisms.numbers import shape_of
 from expost.questions.noised import Noised
 
+pytestmark = pytest.mark.slow
 ROWS = [("a", 1, 3, 1.0), ("a", 2, -2, None), ("b", 1, 9, -7.5), (None, 2, 0, 0.5), ("b", 2, 1, 9.0)]
 UNITS = [unit for size in (1, 2, 3) for unit in combinations_with_replacement(ROWS, size)]
 KEYS: dict[str, Any] = {
     "all": {"city": ["a", "b"], "year": [1, 2]},
     "some": [("a", 1), ("b", 2)],
     "one": [("a", 1)],
+    "whole": "whole",
 }
 
 
 def asked(table: xp.PrivateTable, keys: Any) -> Any:
+    if keys == "whole":
+        return table.agg(
+            rows=xp.Count(),
+            units=xp.Count("units"),
+            sums=xp.Sum("n", bounds=(-2, 3)),
+            mean=xp.Mean("x", bounds=(-2, 2), grid=1),
+            filled=xp.Mean("x", bounds=(-2, 2), grid=1, missing=1),
+            spread=xp.Variance("x", bounds=(-1, 1)),
+            both=xp.Covariance(["n", "x"], bounds=[(-2, 3), (-1, 1)]),
+            line=xp.LinearRegression(["n"], "x", bounds=[(-2, 3)], target_bounds=(-1, 1), missing=1),
+            share=xp.Ratio(["n", "x"], bounds=[(-2, 3), (0, 2)]),
+        ).mechanism(epsilon=9)
     groups = table.by("city", "year", keys=keys)
     return (
         groups.agg(
@@ -79,7 +93,9 @@ def test_no_neighbour_is_further_than_the_noise_is_for(unit: Any, keys: str) -> 
                             ("substitute", [(a, b) for a in found for b in found])):  # fmt: skip
         stated = {f"{each.name}{place}": each.sums.moved for place, each in enumerate(added(both[relation].question))}
         noises = [noise for several in both[relation].noises.values() for noise in several]
-        assert [int(noise.sensitivity) for noise in noises] == [moved.l1 for moved in stated.values()]
+        assert [0 if noise is None else int(noise.sensitivity) for noise in noises] == [
+            moved.l1 for moved in stated.values()
+        ]
         for name, most in stated.items():
             apart = [a[name] - b[name] for a, b in pairs]
             moved = max(int(np.abs(each).sum()) for each in apart)
@@ -217,3 +233,12 @@ def test_frames() -> None:
     with pytest.raises(InvalidValue, match="no column 'x'"):
         out["x"]
     assert str(out).splitlines()[1] == "Rome  12  3.5"
+
+
+@pytest.mark.parametrize("said", [{"within": 50}, {"within": "10 %", "epsilon": 1}], ids=repr)
+def test_a_total_is_never_left_out(frame: pd.DataFrame, said: Any) -> None:
+    """An accuracy is one of the groups: asked for with a total, it was answered without that."""
+    groups = xp.read(frame, unit="row", neighbours="add-remove").by("city", keys=["a", "b"])
+    with pytest.raises(InvalidValue, match="pass epsilon= for a total"):
+        groups.agg(n=groups.count(), total=True).mechanism(**said)
+    assert groups.agg(n=groups.count()).mechanism(**said)

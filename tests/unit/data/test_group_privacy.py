@@ -23,6 +23,7 @@ from expost.errors import InvalidValue
 from expost.verify.audit import audit
 from soak import SOAK
 
+pytestmark = pytest.mark.slow
 ROWS = [("a", 1, 3), ("a", 2, None), ("b", 1, 0), (None, 2, 1), ("z", 2, 2)]
 _ALL = [unit for size in (1, 2, 3) for unit in combinations_with_replacement(ROWS, size)]
 UNITS = [unit for place, unit in enumerate(_ALL) if SOAK or len(set(unit)) == 1 or place % 5 == 0]

@@ -12,6 +12,7 @@ from duck import database, insert
 from expost.data import Grouped
 from expost.errors import InvalidValue
 
+pytestmark = pytest.mark.slow
 CITIES = ["Rome", "Oslo", "It's"]
 
 

@@ -16,6 +16,7 @@ import expost as xp
 from expost.data.expression import evaluate, parse
 from expost.errors import InvalidValue
 
+pytestmark = pytest.mark.slow
 REGIONS = {"zip": ["10", "é", "2", "it's"], "region": ["N", "S", None, "N"], "weight": [1, 2.5, float("nan"), 3],
            "day": [date(2020, 1, 1)] * 4, "ok": [True, False, True, True]}  # fmt: skip
 

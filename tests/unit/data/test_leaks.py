@@ -15,6 +15,7 @@ import pytest
 
 import expost as xp
 
+pytestmark = pytest.mark.slow
 HIGH = 1_000_000
 K = 500_000
 FAILS = "CAST(note AS INT) > 0"

@@ -22,6 +22,7 @@ from expost.mechanisms.linear.box import STEPS
 from expost.questions import NoisyStatistics
 from published import published
 
+pytestmark = pytest.mark.slow
 REST = [("r", 1.0, -1.0), ("s", 0.0, 1.0), ("s", 1.0, 1.0)]
 OWN = [*product((-1.0, 0.0, 1.0), repeat=2), (None, 1.0)]
 

@@ -16,6 +16,7 @@ from expost.errors import InvalidValue
 from expost.mechanisms.quantiles.ordered import arrange
 from quantile_model import tuples
 
+pytestmark = pytest.mark.slow
 ROWS: list[float | None] = [0.0, 2.0, None]
 REST = [("r", 1.0), ("s", 2.0), ("s", 0.0), ("t", 2.0)]
 

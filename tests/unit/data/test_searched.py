@@ -18,6 +18,7 @@ from expost.mechanisms.moments.geometric_cells import LARGEST_RECORD, Interval, 
 from expost.mechanisms.moments.private_range import LEVELS, RangeSearch
 from published import published
 
+pytestmark = pytest.mark.slow
 PERSON = xp.Unit("person", rows=3)
 KINDS = ("VARCHAR", "DOUBLE", "DOUBLE", "INTEGER")
 

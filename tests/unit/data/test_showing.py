@@ -218,3 +218,15 @@ def test_progress_is_time_and_nothing_else(slow: xp.PrivateTable, monkeypatch: p
     assert lines[1].startswith("pandas frame: 1 s · an interrupt cancels")
     assert lines[-1] == ""
     assert lines[-2].strip() == ""
+
+
+def test_completion_offers_what_people_type() -> None:
+    """Before, eleven of thirty names were internal."""
+    table = xp.read(pd.DataFrame({"a": [1]}), unit="row", neighbours="add-remove")
+    offered = [name for name in dir(table) if not name.startswith("_")]
+    assert {"count", "mean", "by", "where", "schema", "unit", "asked"} <= {*offered}
+    assert not {"chosen_key", "counted", "fewest", "filtered", "ordered", "quote", "engine"} & {*offered}
+    assert table.fewest == 1, "what is not offered is still there"
+    groups = [name for name in dir(table.by("a", keys=[1])) if not name.startswith("_")]
+    assert {"agg", "mean", "keys"} <= {*groups}
+    assert "touched" not in groups

@@ -14,6 +14,7 @@ from expost.errors import InvalidValue, NeighbourMismatch
 from expost.question import Question
 from expost.questions import NoisyStatistics, OnColumns
 
+pytestmark = pytest.mark.counted
 FRAME = pd.DataFrame(
     {"p": [i // 4 for i in range(400)], "cost": [float(i % 40) for i in range(400)], "ward": ["A", "B"] * 200}
 )

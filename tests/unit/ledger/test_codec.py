@@ -186,6 +186,6 @@ def test_what_would_not_be_read_back_is_not_kept(value: Any, sqlite_url: Callabl
 def test_a_field_that_is_newer_than_the_output_is_at_its_default() -> None:
     text = codec.encode(xp.mechanisms.LinearModel(((1.0,),), 1.0, True, 2.0, (0,)))
     content = json.loads(text)["$record"]
-    assert content[0] == "expost:LinearModel"
+    assert content[0] == "expost.mechanisms:LinearModel"
     content[1] = [field for field in content[1] if field[0] not in ("missing", "features")]
     assert codec.decode(canonical({"$record": content})) == xp.mechanisms.LinearModel(((1.0,),), 1.0, True)

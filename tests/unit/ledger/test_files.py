@@ -18,6 +18,8 @@ from expost.ledger import Settings, ledgers
 from expost.ledger.address import open_store
 from expost.ledger.sqlite.identity import identity_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_removed_file_is_not_written(sqlite_url: Callable[[], str]) -> None:
     """Found: a live process went on acknowledging, and a ledger created anew paid again."""

@@ -160,7 +160,7 @@ def test_a_forked_copy_in_memory_can_be_read_whoever_held_the_lock() -> None:
 def test_ledgers_are_there_where_there_is_no_fork() -> None:
     code = (
         "import logging, os, random, numpy; del os.register_at_fork; import expost.ledger, expost; "
-        "print(expost.Ledger(epsilon=1).run(expost.Coin(epsilon=1, sensitivity=1), 1).entry.id)"
+        "print(expost.Ledger(epsilon=1).run(expost.mechanisms.Coin(epsilon=1, sensitivity=1), 1).entry.id)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stdout.strip() == "1", told.stderr

@@ -21,6 +21,7 @@ from expost.fingerprint import PublicIdentity
 from expost.ledger.kept import Kept
 from expost.ledger.paid import MOST_REMEMBERED, OnTerms, _Memory
 from expost.question import Terms, is_as_accurate
+from expost.questions import Count, Sum
 
 FRAME = pd.DataFrame({"p": [i // 4 for i in range(400)], "cost": [float(i % 40) for i in range(400)]})
 
@@ -67,6 +68,21 @@ def test_what_is_not_comparable_is_not_compared() -> None:
     assert not suits(found, {"epsilon": 2, "delta": 1e-7}, {"epsilon": 1, "delta": 1e-6})
     assert not suits(found, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 2, "delta": 1e-6})
     assert not suits(found, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "delta": 1e-6}, output=xp.WITHHELD)
+
+
+def test_of_several_statistics_other_noise_is_not_more_accurate() -> None:
+    """Gaussian noise for (1, 10⁻³) makes this count more accurate than Laplace noise, and this sum less."""
+    groups = read().by("p", keys=range(50))
+    question = groups.agg(people=Count("units"), cost=Sum("cost", bounds=(0, 50)))
+    then, now = {"epsilon": 1, "delta": 1e-3}, {"epsilon": 1, "delta": 1e-12}
+    made = [question.mechanism(**each) for each in (then, now)]
+    assert [each.made_with for each in made] == ["gaussian", "laplace"]
+    far, near = ([law.reach(Fraction(1, 20)) for (law,) in each.laws.values()] for each in made)
+    assert far[0] < near[0]
+    assert far[1] > near[1]
+    assert not suits(question, then, now)
+    assert suits(question, then, now | {"noise": "gaussian"}) is False
+    assert suits(question, then | {"noise": "gaussian"}, now | {"noise": "gaussian"})
 
 
 def test_a_share_that_was_not_reached_is_tried_again_with_more() -> None:

@@ -20,6 +20,8 @@ from expost import Cost, Guarantee
 from expost.ledger import Settings, liveness
 from expost.ledger.verify.tables import Verification
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_reader_that_is_not_idle_is_not_used(new_url: Callable[[], str]) -> None:
     """However it came to that: it would show what held before."""

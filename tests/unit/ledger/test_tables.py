@@ -20,6 +20,8 @@ from expost.ledger import Settings, schema
 from expost.ledger.trail import link
 from toys import Fixed
 
+pytestmark = pytest.mark.slow
+
 
 def test_tables_that_are_not_ours_are_refused(new_url: Callable[[], str]) -> None:
     url = new_url()

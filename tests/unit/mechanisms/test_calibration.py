@@ -12,6 +12,9 @@ from expost.mechanisms import Exponential, RandomizedResponse
 from expost.mechanisms.numbers import Shape
 from soak import SOAK
 
+pytestmark = pytest.mark.slow
+
+
 WHOLE, FLOATS = Shape(False, (4,)), Shape(True, (4,))
 
 # (mechanism, shape, the deviation of its noise in the data's own units)

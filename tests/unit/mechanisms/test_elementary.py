@@ -21,6 +21,7 @@ from expost.mechanism import Mechanism
 from expost.noise import SeededNoise
 from soak import SOAK
 
+pytestmark = pytest.mark.slow
 NOISE = SeededNoise(11)
 ADDITIVE: list[Any] = [
     m.Laplace(epsilon=0.5, sensitivity=1),

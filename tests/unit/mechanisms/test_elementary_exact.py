@@ -12,6 +12,7 @@ from expost.mechanisms import Exponential, RandomizedResponse
 from expost.noise import bernoulli_exp, rounded_laplace
 from expost.verify import FiniteMechanism, check, law, least_delta, tabulate
 
+pytestmark = pytest.mark.slow
 CASES: list[tuple[Mechanism, Any, Any, Fraction]] = [
     (Laplace(epsilon=1, sensitivity=1), 7, 8, Fraction(1, 50)),
     (Laplace(epsilon=1, sensitivity=2), 7, 9, Fraction(1, 25)),

@@ -13,6 +13,7 @@ from expost import bracket
 from expost.noise import SeededNoise, chain, discrete_laplace, vector
 from expost.noise.chain import laplace_chains, stay
 
+pytestmark = pytest.mark.slow
 RATES = [Fraction(1, 2), Fraction(1), Fraction(7, 2)]
 
 

@@ -11,6 +11,8 @@ import pytest
 from serving import REVIEWED, Running
 from stepped import StandingClock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def no_reviews(running: Running) -> None:

@@ -21,6 +21,7 @@ from expost.study.model import Study
 from expost.study.run import Result
 from studies import ABOVE, question, write_study
 
+pytestmark = pytest.mark.slow
 BANDS = question("bands", "histogram", column="age", bins=8, bounds=[0, 80], epsilon=0.05)
 
 

@@ -18,6 +18,7 @@ from expost.study.shown import number_lines, words_of
 from expost.study.sources import stored_ledger
 from studies import CANARY, COUNT, question, write_study
 
+pytestmark = pytest.mark.slow
 NUMBER = ("value", "low", "high", "error")
 MEAN = question("average", "mean", column="cost", bounds=[0, 200], epsilon=0.5)
 LARGE = question(
@@ -170,3 +171,13 @@ def test_an_output_that_was_dropped_is_said_to_be(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(ledger, "frame", dropped)
     assert [(row.question, row.text) for row in published(ledger)] == [("mine", NOT_KEPT)]
     assert [(row["value"], row["note"]) for row in as_rows(published(ledger))] == [(None, NOT_KEPT)]
+
+
+def test_a_sum_that_may_have_been_cut_off_has_no_error(tmp_path: Path) -> None:
+    """Narrow bounds far from 0 make a fine grid, of which 2^60 steps are few of these values."""
+    asked = question("far", "sum", column="age + 0.5", bounds=[4e6, 4e6 + 1], missing=4e6, epsilon=200)
+    result = run_study(read_study(write_study(tmp_path, asked, epsilon=400)))
+    (answer,) = (outcome.answer for outcome in result.outcomes)
+    assert answer is not None
+    assert answer.error is None
+    assert "no error: sums are cut off" in answer.text

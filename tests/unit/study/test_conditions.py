@@ -19,6 +19,8 @@ from studies import (
     write_study,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_budget_may_end_a_run(tmp_path: Path) -> None:
     study = write_study(

@@ -9,6 +9,7 @@ from expost.cost import Cost
 from expost.study import parse_study, plan_study, run_study
 from expost.study.kinds import KINDS
 
+pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 

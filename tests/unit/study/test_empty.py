@@ -9,6 +9,8 @@ from expost.errors import InvalidStudy
 from expost.study import read_study, run_study
 from studies import COUNT, PEOPLE, question, write_study
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_empty_table_is_answered_and_charged_like_any_other(tmp_path: Path) -> None:
     """Under add-remove it is private that there is nobody."""

@@ -18,6 +18,8 @@ from studies import (
     write_study,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("unit", ["row", "person"])
 def test_questions_by_group(tmp_path: Path, unit: str) -> None:

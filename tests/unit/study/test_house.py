@@ -7,11 +7,14 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import pytest
+
 from expost.study import read_study, run_study
 from expost.study.kinds import KINDS
 from expost.study.kinds.kind import QuestionKind
 from studies import COUNT, question, write_study
 
+pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "expost"
 MANY = "".join(
     (

@@ -13,6 +13,8 @@ from expost.study.run import Outcome
 from golden import check as golden
 from studies import CITIES, EVERYTHING, MIDDLE, PEOPLE, of_people, question, value, write_study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:

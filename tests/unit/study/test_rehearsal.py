@@ -12,6 +12,7 @@ from expost.study import plan_study, read_study, run_study
 from expost.study.kinds import KINDS
 from studies import CANARY, COUNT, EVERYTHING, question, write_study
 
+pytestmark = pytest.mark.slow
 MEAN = question("average", "mean", column="cost", bounds=[500, 900], epsilon=1)
 
 

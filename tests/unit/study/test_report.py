@@ -15,6 +15,7 @@ from expost.study.charts import Axis, number_chart
 from looks import faults
 from studies import COUNT, write_study
 
+pytestmark = pytest.mark.slow
 BANDS = """
 [[question]]
 name = "bands"

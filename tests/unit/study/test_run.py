@@ -22,6 +22,8 @@ from studies import (
     write_study,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_receipts_add_up(tmp_path: Path) -> None:
     result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=400)))

@@ -12,6 +12,7 @@ from expost.errors import InvalidStudy
 from expost.study import parse_study, plan_study, read_study, run_study, starter
 from studies import CANARY, write_people
 
+pytestmark = pytest.mark.slow
 TABLES = {
     "numbers": "SELECT i AS a, i / 2 AS \"odd name\" FROM range(5000) t(i)",
     "words": "SELECT 'w' || (i % 3) AS w FROM range(5000) t(i)",

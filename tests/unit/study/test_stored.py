@@ -15,6 +15,8 @@ from expost.study.model import Question
 from expost.study.run import Outcome, Result
 from studies import ABOVE, AFTER, CANARY, COUNT, EVERYTHING, MIDDLE, SPREAD, question, write_study
 
+pytestmark = pytest.mark.slow
+
 
 class Interrupted(Exception):
     """Stands for a crash between questions."""

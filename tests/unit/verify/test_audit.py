@@ -27,6 +27,7 @@ from expost.verify.audit.scores import Classifier, Frequencies
 from expost.verify.audit.timed import within
 from soak import some
 
+pytestmark = pytest.mark.slow
 RESPONSE = RandomizedResponse(epsilon=1, choices=2)
 
 

@@ -8,6 +8,7 @@ from expost import WITHHELD, Guarantee
 from expost.noise import bernoulli, bernoulli_exp, discrete_laplace, geometric
 from expost.verify import check, law, tabulate
 
+pytestmark = pytest.mark.slow
 ONE = Fraction(1)
 
 

@@ -14,7 +14,7 @@ from expost.errors import InvalidValue
 from expost.frame import Frame
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.linear.rows import model_frame
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import OfArrays, shape_of
 from expost.mentions import GivenValue
 
 STEPS = 2**15  # on either side of the middle of the bounds
@@ -90,7 +90,7 @@ class Box:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundedFit(FixedCost[NDArray[Any], LinearFit]):
+class BoundedFit(OfArrays, FixedCost[NDArray[Any], LinearFit]):
     """What linear fits within declared bounds share: their parameters, and rows of features with the target last."""
 
     epsilon: Number

@@ -22,7 +22,7 @@ from expost.frame import Frame
 from expost.mechanisms.iterative import Iterative
 from expost.mechanisms.linear.model import LinearModel, signs_of, unit_rows
 from expost.mechanisms.linear.solver import FloatArray, slope
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import OfArrays, shape_of
 from expost.mechanisms.wrapper import Wrapper
 from expost.noise import NoiseSource
 
@@ -33,7 +33,7 @@ _MOST_STOPS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticDescent(Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
+class LogisticDescent(OfArrays, Wrapper[NDArray[Any], tuple[NDArray[np.int64], ...]]):
     """Gradient descent for logistic regression (DP-SGD on all records): publishes noisy gradients, and may stop early.
 
     Parameters

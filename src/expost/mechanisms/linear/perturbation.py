@@ -25,7 +25,7 @@ from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.linear import tuning
 from expost.mechanisms.linear.model import LinearModel, chosen, signs_of, unit_rows
 from expost.mechanisms.linear.solver import CURVATURE, FloatArray, LossName, Problem, gradient_error, minimise
-from expost.mechanisms.numbers import root_above, shape_of
+from expost.mechanisms.numbers import OfArrays, root_above, shape_of
 from expost.noise import NoiseSource
 from expost.noise.grid import Grid
 from expost.noise.spherical import rounded_spherical
@@ -50,7 +50,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Linear(FixedCost[NDArray[Any], LinearModel]):
+class _Linear(OfArrays, FixedCost[NDArray[Any], LinearModel]):
     """What both ways of adding noise have in common."""
 
     epsilon: Number

@@ -30,7 +30,7 @@ from expost.mechanisms.linear.perturbation import (
 )
 from expost.mechanisms.linear.tested import ModelTest, Tested, held_out_size
 from expost.mechanisms.linear.tuning import MOST_REGULARIZER, output_regularizer
-from expost.mechanisms.numbers import root_above, shape_of
+from expost.mechanisms.numbers import OfArrays, root_above, shape_of
 from expost.noise import NoiseSource, discrete_laplace
 
 _OF_MODEL = ("epsilon", "norm", "classes", "intercept", "features", "missing")
@@ -145,7 +145,7 @@ class ErrorTest(ModelTest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestedLogisticRegression(Mechanism[NDArray[Any], LinearModel | Withheld]):
+class TestedLogisticRegression(OfArrays, Mechanism[NDArray[Any], LinearModel | Withheld]):
     """Logistic regression on some of the records, published only if its noisy error on the others is small; else ⊥.
 
     Parameters

@@ -32,6 +32,7 @@ from expost.mechanisms.moments.geometric_cells import Interval, records
 from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
 from expost.mechanisms.moments.typical_range import TypicalRange
+from expost.mechanisms.numbers import OfArrays
 from expost.mechanisms.stability.order import check_records
 from expost.noise import NoiseSource
 
@@ -135,7 +136,7 @@ class _Rescaled:
         return _above(Fraction(self.noise) * wider)
 
 
-class WithinInterval(FixedCost[NDArray[Any], Any]):
+class WithinInterval(OfArrays, FixedCost[NDArray[Any], Any]):
     """What the moments share: an interval for the records, then noise for that interval."""
 
     epsilon: Number

@@ -26,7 +26,7 @@ from expost.mechanisms.moments.moments import (
 )
 from expost.mechanisms.moments.optional_bounds import OptionalBounds
 from expost.mechanisms.moments.staircase import Staircase
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import OfArrays, shape_of
 from expost.mentions import GivenValue
 from expost.noise import NoiseSource
 
@@ -55,7 +55,7 @@ class FoundCorrelation(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Paired(OptionalBounds[NDArray[Any], Any]):
+class _Paired(OfArrays, OptionalBounds[NDArray[Any], Any]):
     """What statistics of two columns share: a pair of bounds, and rows of two numbers."""
 
     epsilon: Number

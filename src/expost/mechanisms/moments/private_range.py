@@ -26,6 +26,7 @@ from expost.mechanisms.moments.geometric_cells import (
     unsure,
     visible_range,
 )
+from expost.mechanisms.numbers import OfArrays
 from expost.mechanisms.quantiles.candidates import Unbounded
 from expost.mechanisms.quantiles.ordered import MOST_ALIKE, Tally, arrange, has_floats, records_in
 from expost.mechanisms.quantiles.quantiles import target
@@ -188,7 +189,7 @@ class _Crowd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateRange(Mechanism[NDArray[Any] | Tally, FoundRange | Withheld]):
+class PrivateRange(OfArrays, Mechanism[NDArray[Any] | Tally, FoundRange | Withheld]):
     """An interval that contains nearly all records, whatever their size, for as much of ε as the data needs.
 
     Attempts are made with more and more ε until the range is clear; the rest is refunded. Nothing need be known of the

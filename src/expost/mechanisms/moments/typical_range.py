@@ -15,13 +15,13 @@ from expost.errors import InvalidValue
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanisms.fixed_cost import FixedCost
 from expost.mechanisms.moments.geometric_cells import Interval, records
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import OfArrays, shape_of
 from expost.mechanisms.selection import PermuteAndFlip
 from expost.noise import NoiseSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypicalRange(FixedCost[NDArray[Any], Interval]):
+class TypicalRange(OfArrays, FixedCost[NDArray[Any], Interval]):
     """An interval that contains all records but a few, and is not much longer than it must be, with pure ε.
 
     The candidates are the bounds, their halves, quarters and so on, each size also shifted by half of itself. One

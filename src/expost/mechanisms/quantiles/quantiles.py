@@ -22,6 +22,7 @@ from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import WITHHELD, Out, Withheld
 from expost.mechanisms.accuracy import Calibrated
 from expost.mechanisms.fixed_cost import FixedCost
+from expost.mechanisms.numbers import OfArrays
 from expost.mechanisms.quantiles.between import CHOICES, Between, between, windows_between
 from expost.mechanisms.quantiles.candidates import Candidates, candidates
 from expost.mechanisms.quantiles.ordered import Tally, arrange, has_floats, records_in
@@ -32,7 +33,7 @@ TOO_FEW = "withheld: there are too few values, without bounds"
 """What is told of quantiles that were withheld."""
 
 
-class Ranked(FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tally, Out]):
+class Ranked(OfArrays, FixedCost[NDArray[Any] | Tally, Out], Calibrated[NDArray[Any] | Tally, Out]):
     """What mechanisms about ranks share: candidates on a grid, chosen by how many ranks they are off.
 
     Subclasses say which quantiles, and what is published of them.

@@ -18,7 +18,7 @@ from expost.errors import InvalidValue
 from expost.frame import Frame
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import Interaction, Mechanism
-from expost.mechanisms.numbers import shape_of
+from expost.mechanisms.numbers import OfArrays, shape_of
 from expost.mechanisms.sparse_vector.mask import AboveMask, answers_of
 from expost.mentions import brief
 from expost.noise import NoiseSource, scalar, vector
@@ -34,7 +34,7 @@ CHUNK = 2**17  # values compared at a time, so that an early stop stops early
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thresholded(Mechanism[NDArray[Any], AboveMask]):
+class Thresholded(OfArrays, Mechanism[NDArray[Any], AboveMask]):
     """What both sparse vectors share: the grid, the split of the budget, the noise, the comparison."""
 
     threshold: Any

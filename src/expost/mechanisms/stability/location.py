@@ -33,6 +33,7 @@ from expost.cost import Number, exact
 from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.mechanism import WITHHELD, Withheld
+from expost.mechanisms.numbers import OfArrays
 from expost.mechanisms.stability.order import arranged, check_records, rank, widening
 from expost.mechanisms.stability.quantile_range import Bin
 from expost.mechanisms.stability.release import Proposal, ProposeTestRelease
@@ -155,7 +156,7 @@ def _sum(points: NDArray[np.int64]) -> int:
     return (int(np.sum(points >> 32)) << 32) + int(np.sum(points & _LOW))
 
 
-class _Located(Wrapper[Any, float | Withheld]):
+class _Located(OfArrays, Wrapper[Any, float | Withheld]):
     """What the mechanisms about location share: a proposal behind a test."""
 
     epsilon: Number

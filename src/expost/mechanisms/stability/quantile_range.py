@@ -27,6 +27,7 @@ from expost.frame import Frame
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import WITHHELD, Out, Withheld
 from expost.mechanisms.fixed_cost import RELEASED
+from expost.mechanisms.numbers import OfArrays
 from expost.mechanisms.stability.order import arranged, check_records, narrowing, rank, widening
 from expost.mechanisms.stability.release import FirstStable, Proposal, StableAnswer
 from expost.mechanisms.stability.test import REFUSED
@@ -233,7 +234,7 @@ class _Once:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ranged(Wrapper[Any, Out]):
+class _Ranged(OfArrays, Wrapper[Any, Out]):
     """What the analyses of the inter-quantile range share."""
 
     low: Number

@@ -22,7 +22,7 @@ from expost.errors import InvalidValue
 from expost.frame import Frame
 from expost.mechanism import WITHHELD, Withheld
 from expost.mechanisms.linear.rows import model_frame
-from expost.mechanisms.numbers import shape_of, without_nan
+from expost.mechanisms.numbers import OfArrays, shape_of, without_nan
 from expost.mechanisms.stability.release import FirstStable, Proposal
 from expost.mechanisms.wrapper import Wrapper
 from expost.noise import NoiseSource
@@ -81,7 +81,7 @@ class WinningCell(Proposal[tuple[float, ...]]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StableRegression(Wrapper[NDArray[Any], Coefficients | Withheld]):
+class StableRegression(OfArrays, Wrapper[NDArray[Any], Coefficients | Withheld]):
     """Linear regression by votes: the centre of a cell that most blocks agree on, or ⊥ if too few do.
 
     Parameters

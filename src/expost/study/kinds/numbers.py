@@ -70,13 +70,22 @@ def of_group(asked: Asked, value: Any, error: float | None) -> Answer:
 def _number(asked: Asked, mechanism: Noisy[Any] | NoisyUntil, value: Any) -> Answer:
     if isinstance(mechanism, NoisyUntil):
         return _near_enough(asked, mechanism, value)
+    if why := mechanism.answer_of(value, None).why:
+        return _without_error(value, why, value)
     error = mechanism.error_bound(CONFIDENCE)
     return Answer(with_error(value, error), value, error, released=value)
+
+
+def _without_error(value: Any, why: str, released: Any) -> Answer:
+    """A number of which no error is known, and why."""
+    return Answer(f"{number_text(value)} (no error: {why})", value, None, released=released)
 
 
 def _near_enough(asked: Asked, mechanism: NoisyUntil, found: Any) -> Answer:
     """A reduced answer. What is within a share of the truth is within share/(1 − share) of itself."""
     share, value = share_of(asked["accuracy"]) or Fraction(0), found.value
+    if why := mechanism.answer_of(found, None).why:
+        return _without_error(value, why, value)
     if found.met:
         error = float(abs(value) * share / (1 - share))
         text = f"{with_error(value, error)}, within {asked['accuracy']} of the truth"
@@ -90,6 +99,8 @@ def _average(asked: Asked, mechanism: NoisyStatistics | NoisySearched, value: An
     if isinstance(mechanism, NoisySearched):
         return found_answer(value)
     found = mechanism.answer_of(value, None)
+    if found.why:
+        return _without_error(found.value, found.why, value)
     about = f", of about {number_text(found.how.values)} values" if has_noisy_count(mechanism) else ""
     return Answer(with_error(found.value, found.error) + about, found.value, found.error, released=value)
 

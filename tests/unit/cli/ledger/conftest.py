@@ -6,6 +6,8 @@ import pytest
 
 from ledger_commands import furnished
 
+pytestmark = pytest.mark.counted
+
 
 @pytest.fixture
 def clinic(sqlite_url: Callable[[], str]) -> str:

@@ -14,6 +14,7 @@ from expost.data.expression.reference import MEANINGS
 from expost.data.expression.tree import Operator
 from hostile_tables import COLUMNS, fill, rows, same, written
 
+pytestmark = pytest.mark.slow
 KIND_OF = {name: kind for name, (kind, _, _) in COLUMNS.items()}
 BY_KIND = {"integer": "ikh", "number": "xm", "text": "s", "boolean": "b", "date": "d", "timestamp": "tez"}
 

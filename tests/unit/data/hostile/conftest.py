@@ -8,6 +8,8 @@ import pytest
 import expost as xp
 import expost.data
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:

@@ -30,6 +30,7 @@ from expost.mechanisms.linear.perturbation import (
 from expost.mechanisms.linear.solver import Problem, bend, minimise, slope
 from expost.noise.spherical import rounded_spherical
 
+pytestmark = pytest.mark.slow
 LOSSES: list[Any] = ["logistic", "huber"]
 
 

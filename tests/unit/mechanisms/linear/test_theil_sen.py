@@ -15,6 +15,7 @@ from expost.mechanisms.quantiles.candidates import Lattice
 from expost.verify import FiniteMechanism, check
 from quantile_model import permute_and_flip
 
+pytestmark = pytest.mark.slow
 NOISE = xp.SeededNoise(19)
 LATTICE = Lattice(Fraction(1, 2), -1, 1, whole=False)
 POINTS = [(-STEPS, -STEPS), (-STEPS, STEPS), (STEPS, -STEPS), (STEPS, STEPS), (STEPS, 0)]

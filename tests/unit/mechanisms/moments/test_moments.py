@@ -15,6 +15,7 @@ from expost.verify import check, tabulate
 from published import published
 from quantile_model import data_sets, neighbours
 
+pytestmark = pytest.mark.slow
 NOISE = xp.SeededNoise(5)
 EXTREMES = np.array([np.inf, -np.inf, np.nan, 1.7e308, -1.7e308, 5e-324, -0.0, 1e-100, 3.0])
 

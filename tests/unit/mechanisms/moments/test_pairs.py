@@ -163,7 +163,9 @@ def test_what_is_published_is_described() -> None:
     rows = np.random.default_rng(0).uniform(0, 1, (1000, 2))
     bounds = [(0, 1), (0, 1)]
     assert "± 0.00299 at 95 %" in str(ledger.run(xp.mechanisms.CovarianceOfRecords(epsilon=1, bounds=bounds), on=rows))
-    assert "Correlation: " in str(ledger.run(xp.mechanisms.CorrelationOfRecords(epsilon=1, bounds=bounds), on=rows))
+    assert "CorrelationOfRecords: " in str(
+        ledger.run(xp.mechanisms.CorrelationOfRecords(epsilon=1, bounds=bounds), on=rows)
+    )
     assert "clamped to" in str(
         ledger.run(xp.mechanisms.TrimmedMean(trim="0.1", epsilon=1, bounds=(0, 1)), on=rows[:, 0])
     )

@@ -20,6 +20,7 @@ from expost.mechanisms.quantiles.windows import Windows
 from expost.verify import FiniteMechanism, check
 from quantile_model import data_sets, neighbours, permute_and_flip, quantile
 
+pytestmark = pytest.mark.slow
 VALUES = range(4)
 LATTICE = Lattice(Fraction(1), 0, 3, whole=True)
 RELATIONS: list[Neighbours] = ["substitute", "add-remove"]

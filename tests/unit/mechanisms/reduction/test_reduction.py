@@ -18,6 +18,7 @@ from expost.noise.chain import stay
 from expost.noise.sums import LaplaceSteps
 from expost.verify import FiniteMechanism, check, log_up
 
+pytestmark = pytest.mark.slow
 NOISE = xp.SeededNoise(11)
 
 

@@ -7,6 +7,9 @@ import pytest
 from expost.verify.interaction import History, best_strategy
 from svt_model import BELOW, REACH, AdaptiveModel, Model, Noise, interaction
 
+pytestmark = pytest.mark.slow
+
+
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
 GENERAL = [(0, 1), (1, 0), (0, 0)]  # a value moves up, down or not at all; all of them may be mixed
 UP, DOWN = [(1, 0), (0, 0)], [(0, 1), (0, 0)]  # monotone: one database has all values at least as large

@@ -16,6 +16,7 @@ from expost.mechanisms.stability.order import arranged, rank
 from expost.mechanisms.stability.quantile_range import BinOfRange, Scale, Spread, spread
 from expost.mechanisms.stability.votes import lead
 
+pytestmark = pytest.mark.slow
 Records = tuple[int, ...]  # sorted, for every distance is symmetric
 
 

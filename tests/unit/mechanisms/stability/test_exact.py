@@ -21,6 +21,9 @@ from expost.mechanisms.stability.votes import WinningCell
 from expost.verify import FiniteMechanism, law, least_delta_at
 from ptr_model import BOTTOM, Law, databases, first_stable, laplace, leg_or_bottom, pairs, passing, tabulated
 
+pytestmark = pytest.mark.slow
+
+
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 SMALL = [((0, 1, 2, 3), 4), ((0, 1, 5, 20), 5), ((0, 1, 2), 7), ((0, 1, 3, 9), 3), ((0, 1, 5), 1)]
 
