@@ -133,6 +133,7 @@ QUESTIONS = (
     ),
     question("sextiles", "quantiles", column="age", quantiles=[0.2, 0.8], bounds=[0, 100], epsilon=3),
     question("variance", "variance", column="age", missing=0, bounds=[0, 100], epsilon=3),
+    question("per_year", "ratio", columns=["cost", "age"], bounds=[[0, 200], [0, 100]], epsilon=3),
     question("covariance", "covariance", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
     question("correlation", "correlation", columns=["age", "cost"], bounds=[[0, 100], [0, 200]], epsilon=3),
     question("clamped", "winsorized_mean", column="cost", trim=0.1, bounds=[0, 10_000], epsilon=3),

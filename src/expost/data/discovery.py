@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from expost.question import Question, Terms
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
     from expost.data.unit import Of
+    from expost.questions.found import Discover, Top
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +47,8 @@ class Discovery(Planned, Question[Mapping[Any, int]]):
         The column or expression whose values are the keys.
     of
         ``"units"`` or ``"rows"``.
+    record
+        The settings that it was made from, if it was made from a record of them.
 
     Proof: thm-discovery
     """
@@ -53,6 +56,7 @@ class Discovery(Planned, Question[Mapping[Any, int]]):
     table: PrivateTable
     value: Expression
     of: Of
+    record: Discover | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_values(cls, table: PrivateTable, value: Expression, of: Of) -> Discovery:
@@ -139,6 +143,13 @@ class TopKeys(Planned, Question[tuple[Any, ...]]):
     def table(self) -> PrivateTable:  # type: ignore[override]
         """Whose rows."""
         return self.discovery.table
+
+    @property
+    def record(self) -> Top | None:  # type: ignore[override]
+        """The settings that say which values."""
+        from expost.questions.found import top_of
+
+        return top_of(self.discovery.record, self.k, self.without)
 
     @property
     def what(self) -> str:
@@ -271,6 +282,13 @@ class MostFrequent(TableMechanism[tuple[Any, ...]]):
                     "smaller ε or a larger δ"
                 )
         return TopK(k=self.k, epsilon=epsilon, delta=delta, groups=self.question.table.unit.groups)
+
+    @property
+    def record(self) -> Top | None:
+        """The settings that say which keys."""
+        from expost.questions.found import top_of
+
+        return top_of(self.question.record, self.k, self.without)
 
     @property
     def _plain_guarantee(self) -> Guarantee:

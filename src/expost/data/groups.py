@@ -150,6 +150,11 @@ class Groups(Planned):
 
     def asked(self, statistic: Statistic) -> GroupStatistic:
         """A statistic of every group, as a question of its own, whose column has a name that no key has."""
+        if not isinstance(statistic, Statistic):
+            raise InvalidValue(
+                f"groups are asked statistics, such as xp.Count(); got a {type(statistic).__name__}: ask about each "
+                "group by itself, as in ask(lambda rows: rows.histogram(…))"
+            )
         name = statistic.read(self.table).what
         while name in (*self.names, FOUND_UNITS):
             name += "_"
@@ -407,6 +412,11 @@ class Grouped(PureMechanism[Any]):
         """An answer for each group, with noise of its own."""
         answers = (mechanism.sample(data, noise) for mechanism in self.mechanisms)
         return dict(zip(self.question.keys, answers, strict=True))
+
+    @property
+    def noise_words(self) -> str:
+        """That of the first group, as of all."""
+        return self.mechanisms[0].noise_words
 
     @property
     def what(self) -> str:

@@ -26,6 +26,7 @@ from expost.data.sensitivity import Sensitivity
 from expost.data.unit import as_of
 from expost.errors import InvalidValue
 from expost.estimates import Estimates
+from expost.frame import number_text
 from expost.guarantee import Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import AboveMask, SparseVector
@@ -38,6 +39,7 @@ from expost.question import Question, Terms
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
     from expost.data.unit import Of
+    from expost.questions.cells import CountedCells, LargeCells
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,6 +64,8 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
         The cell of a value, in SQL.
     places
         The index among the labels of each cell that the engine returns.
+    record
+        The settings that it was made from, if it was made from a record of them.
 
     Proof: lem-histogram
     """
@@ -74,10 +78,19 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
     edges: tuple[float, ...]
     cell: str = field(compare=False)
     places: Mapping[Any, int] = field(compare=False)
+    record: CountedCells | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_values(
-        cls, table: PrivateTable, value: Expression, keys: Any, bins: Any, bounds: Any, other: Any, of: Of
+        cls,
+        table: PrivateTable,
+        value: Expression,
+        keys: Any,
+        bins: Any,
+        bounds: Any,
+        other: Any,
+        of: Of,
+        record: CountedCells | None = None,
     ) -> Histogram:
         """Checks the arguments."""
         as_of(of)
@@ -98,7 +111,7 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
         if other is not None and other in labels:
             raise InvalidValue(f"{other!r}, the label of all other values, is also one of the keys: pass another label")
         named = labels if other is None else (*labels, other)
-        return cls(table, value, named, other, of, edges, cell, places)
+        return cls(table, value, named, other, of, edges, cell, places, record)
 
     @property
     def title(self) -> str:
@@ -167,7 +180,9 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
             raise InvalidValue(f"only() takes labels of this histogram's cells, at least one: {brief(self.labels)}")
         named = tuple(cells.values())
         chosen = f"CASE WHEN {self.cell} IN ({', '.join(map(str, cells))}) THEN {self.cell} END"
-        return replace(self, labels=named, other=None, cell=chosen, places={cell: i for i, cell in enumerate(cells)})
+        record = None if self.record is None or self.edges else replace(self.record, keys=named, other=None)
+        places = {cell: i for i, cell in enumerate(cells)}
+        return replace(self, labels=named, other=None, cell=chosen, places=places, record=record)
 
     def above(self, threshold: int, *, at_most: int) -> CellsAbove:
         """Which cells are above ``threshold``, ``at_most`` of them: a sparse vector, charged for those found.
@@ -202,6 +217,13 @@ class CellsAbove(Planned, Question[dict[Any, Comparison]]):
     def table(self) -> PrivateTable:  # type: ignore[override]
         """Whose rows."""
         return self.histogram.table
+
+    @property
+    def record(self) -> LargeCells | None:  # type: ignore[override]
+        """The settings that say which cells."""
+        from expost.questions.cells import large_cells
+
+        return large_cells(self.histogram.record, self.threshold, self.at_most)
 
     @property
     def what(self) -> str:
@@ -262,6 +284,11 @@ class BalancedCounts(PureMechanism[Mapping[Any, int]]):
         """The noise has probabilities proportional to e^−(rate·``|k|``), given that it adds up to zero."""
         return exact(self.epsilon, "ε") / 2
 
+    @property
+    def noise_words(self) -> str:
+        """The noise and its scale."""
+        return f"Laplace, scale {number_text(1 / float(self.rate))}, adding up to zero"
+
     def check_noise(self) -> None:
         """Raise unless this noise can be sampled."""
         vector.check_rate(self.rate)
@@ -311,6 +338,13 @@ class Above(OnNumbers[dict[Any, Comparison]]):
     def __post_init__(self) -> None:
         if not isinstance(self.noise, SparseVector):
             raise InvalidValue(f"cells are compared by a SparseVector, got {brief(self.noise)}: use histogram.above(…)")
+
+    @property
+    def record(self) -> LargeCells | None:
+        """The settings that say which cells."""
+        from expost.questions.cells import large_cells
+
+        return large_cells(self.question.record, self.noise.threshold, self.noise.at_most)
 
     def sample(self, data: Any, noise: NoiseSource) -> dict[Any, Comparison]:
         """{label: above, below, or not compared}."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -28,6 +28,7 @@ from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
+    from expost.questions.lost_values import LostValues
 
 _BELOW, _INSIDE, _ABOVE = range(3)
 SHARES = "values below the bounds", "values above the bounds", "units with more such rows"
@@ -96,12 +97,15 @@ class Lost(Planned, Question[Any]):
         Whose rows.
     value
         The column or expression, and its bounds.
+    record
+        The settings that it was made from, if it was made from a record of them.
 
     Proof: thm-lost
     """
 
     table: PrivateTable
     value: Clipped
+    record: LostValues | None = field(default=None, compare=False, repr=False)
 
     @property
     def title(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -36,6 +36,7 @@ from expost.question import Question, Terms
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
+    from expost.questions.record import QuestionRecord
 
 _CELLS = 2**20
 _LARGEST_WHOLE = 2**60
@@ -99,6 +100,8 @@ class Ranks(Planned, Question[Any]):
         The quantiles, in ascending order.
     interval
         Whether two more values are chosen for the same ε, that the one quantile lies between with 95 % confidence.
+    record
+        The settings that it was made from, if it was made from a record of them.
 
     Proof: thm-table-quantiles
     """
@@ -107,6 +110,7 @@ class Ranks(Planned, Question[Any]):
     value: Clipped | AnySize
     levels: tuple[Fraction, ...]
     interval: bool = False
+    record: QuestionRecord | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(

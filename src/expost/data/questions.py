@@ -21,6 +21,7 @@ from expost.data.answers import WHY_CUT_OFF, DrawnCells, may_be_cut_off
 from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.estimates import Estimates
+from expost.frame import number_text
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism, Out
 from expost.mechanisms import Gaussian, Laplace, NoiseReduction, RelativeError, SparseVector
@@ -35,6 +36,7 @@ from expost.question import WITHIN_CONFIDENCE, Question, Terms
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.data.table import PrivateTable
+    from expost.questions.record import QuestionRecord
 
 _LEVELS = 40  # of noise reduction: from ε down to a six-thousandth
 
@@ -43,6 +45,8 @@ class Planned(ABC):
     """What is asked of a table, with the query that answers it."""
 
     table: PrivateTable
+    record: QuestionRecord | None = None
+    """The settings that it was made from; None if no one record says it."""
 
     @property
     @abstractmethod
@@ -181,6 +185,16 @@ class TableMechanism(Mechanism[None, Out]):
         """What the question says."""
         return self.question.what
 
+    @property
+    def record(self) -> QuestionRecord | None:
+        """The settings that its question was made from; None if no one record says it."""
+        return self.question.record
+
+    @property
+    def noise_words(self) -> str:
+        """Which noise there is on what, in words; empty if the kind of question says it best."""
+        return ""
+
     @final
     @property
     def guarantee(self) -> Guarantee:
@@ -277,6 +291,14 @@ class Noisy(OnNumbers[Out]):
     question: NumericQuestion[Out]
     noise: Additive
 
+    @property
+    def noise_words(self) -> str:
+        """The noise, and of Laplace noise the scale."""
+        if not isinstance(self.noise, Laplace):
+            return "Gaussian"
+        unit = self.question.distance(2**20) / 2**20
+        return f"Laplace, scale {number_text(float(self.noise.sensitivity) / float(self.noise.epsilon) * unit)}"
+
     def sample(self, data: Any, noise: NoiseSource) -> Out:
         """Query the table, add noise, and present the numbers as the question does."""
         return self.question.present(self.noise.sample(self.question.exact(), noise))
@@ -321,6 +343,11 @@ class NoisyUntil(OnNumbers[Any]):
 
     question: NumericQuestion[Any]
     noise: NoiseReduction
+
+    @property
+    def noise_words(self) -> str:
+        """The noise, and when it is small enough."""
+        return f"Laplace, reduced step by step until {self.noise.until}"
 
     def sample(self, data: Any, noise: NoiseSource) -> Reduced:
         """Query the table, and reduce the noise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -66,6 +66,8 @@ class Searched(Planned, Question[Any]):
         ``"mean"``, ``"variance"``, ``"covariance"`` or ``"correlation"``.
     medians
         The median of each value, as a question: it knows how the value is read and counted, and what one unit changes.
+    record
+        The settings that it was made from, if it was made from a record of them.
 
     Proof: thm-table-search
     """
@@ -73,15 +75,18 @@ class Searched(Planned, Question[Any]):
     table: PrivateTable
     statistic: Literal["mean", "variance", "covariance", "correlation"]
     medians: tuple[Ranks, ...]
+    record: Statistic | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if any(median.table != self.table for median in self.medians):
             raise InvalidValue("these are medians of another table: make them from the table that is asked")
 
     @classmethod
-    def of(cls, table: PrivateTable, statistic: Any, values: Sequence[Expression], missing: Any) -> Searched:
-        """Checks the arguments."""
-        return cls(table, statistic, tuple(Ranks.of(table, one, Fraction(1, 2), None, missing, None) for one in values))
+    def of(cls, table: PrivateTable, record: Any, values: Sequence[Expression]) -> Searched:
+        """Of a statistic without bounds. Checks its settings."""
+        half, missing = Fraction(1, 2), record.missing
+        medians = tuple(Ranks.of(table, one, half, None, missing, None) for one in values)
+        return cls(table, record.kind, medians, record)
 
     @property
     def values(self) -> tuple[Expression, ...]:
@@ -163,6 +168,11 @@ class NoisySearched(MayLackUnits[Any]):
 
     def __post_init__(self) -> None:
         _ = self.guarantee
+
+    @property
+    def noise_words(self) -> str:
+        """The noise of both steps."""
+        return "Laplace, on counts that find a range, then on sums of values within it"
 
     @cached_property
     def _budgets(self) -> tuple[Fraction, Fraction]:

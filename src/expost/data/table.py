@@ -9,7 +9,6 @@ from typing import Any, Literal, overload
 
 from expost.cost import Number
 from expost.data import rows
-from expost.data.clipped import Clipped
 from expost.data.column import Column
 from expost.data.discovery import Discovery
 from expost.data.engine import Engine
@@ -42,14 +41,19 @@ from expost.fingerprint import DATA, DataFacts
 from expost.guarantee import Neighbours, as_neighbours
 from expost.mechanism import PrivateData
 from expost.mentions import Argument, brief, printable
+from expost.questions.cells import CountedCells
+from expost.questions.clamped_mean import ClampedMean
 from expost.questions.count import Count
 from expost.questions.covariance import Correlation, Covariance
+from expost.questions.found import Discover
+from expost.questions.lost_values import LostValues
 from expost.questions.mean import Mean
 from expost.questions.quantile import Median, Quantile
 from expost.questions.ratio import Ratio
+from expost.questions.record import AQuestion, QuestionRecord
 from expost.questions.regression import LinearRegression
 from expost.questions.share import Share
-from expost.questions.statistic import AQuestion, Statistic
+from expost.questions.statistic import Statistic
 from expost.questions.statistics import NumericStatistic, Statistics
 from expost.questions.sum import Sum
 from expost.questions.variance import Variance
@@ -361,8 +365,7 @@ class PrivateTable(PrivateData, ShownTable):
         edge, not its upper one. All other values, NULL and NaN included, are counted as ``other``; with
         ``other=None`` they are not counted.
         """
-        asked = self.expression(value, *((KEY_KINDS, "a key") if bins is None else (("integer", "number"), "a bin")))
-        return Histogram.of_values(self, asked, keys, bins, bounds, other, of)
+        return self.asked(CountedCells(value, keys, bins, bounds, of, other))
 
     def quantile(
         self,
@@ -430,8 +433,7 @@ class PrivateTable(PrivateData, ShownTable):
 
         Bounds may be loose, or left out.
         """
-        averaged = self.expression(value, NUMBER_KINDS, "a mean")
-        return WinsorizedMean.of(self, averaged, trim, bounds, missing, grid)
+        return self.asked(ClampedMean(value, trim, bounds, missing, grid))
 
     def ratio(
         self, over: str, under: str, *, bounds: Sequence[tuple[Number, Number]], missing: Number | str = "drop"
@@ -518,17 +520,17 @@ class PrivateTable(PrivateData, ShownTable):
                 )
         return Statistics.several(self, statistics)
 
-    def asked(self, statistic: Statistic[AQuestion]) -> AQuestion:
-        """A statistic of this table, as a question: ``visits.asked(xp.Count())`` is ``visits.count()``."""
-        if not isinstance(statistic, Statistic):
+    def asked(self, record: QuestionRecord[AQuestion]) -> AQuestion:
+        """What a record asks of this table, as a question: ``visits.asked(xp.Count())`` is ``visits.count()``."""
+        if not isinstance(record, QuestionRecord):
             raise InvalidValue(
-                f'a table is asked a statistic, such as xp.Count() or xp.Mean("cost", bounds=…); got {brief(statistic)}'
+                f'a table is asked a statistic, such as xp.Count() or xp.Mean("cost", bounds=…); got {brief(record)}'
             )
-        return statistic.question(self)
+        return record.question(self)
 
     def discover(self, value: str, *, of: Of = "units") -> Discovery:
         """Count the units, or rows, of each value that enough of them have: partition selection, without known keys."""
-        return Discovery.of_values(self, self.expression(value, KEY_KINDS, "a key"), of)
+        return self.asked(Discover(value, of))
 
     def lost(self, value: str, *, bounds: tuple[Number, Number], missing: Number | str = "drop") -> Lost:
         """How much a sum or a mean within these bounds does not see.
@@ -536,7 +538,7 @@ class PrivateTable(PrivateData, ShownTable):
         The share of values that are moved to a bound, and of units that have more rows than count. It has a price of
         its own, and tells whether bounds and the unit's ``rows`` fit the data.
         """
-        return Lost(self, Clipped.of(self.expression(value, NUMBER_KINDS, "a share of values"), bounds, missing, None))
+        return self.asked(LostValues(value, bounds, missing))
 
     def column(self, *names: str) -> Column:
         """Columns for rank statistics and regressions: one row per unit, unfiltered, under substitution."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import nextafter
@@ -34,6 +34,7 @@ from expost.questions.statistics import NoisyStatistics, Statistics
 
 if TYPE_CHECKING:
     from expost.data.table import PrivateTable
+    from expost.questions.clamped_mean import ClampedMean
 
 FINEST_RANGE = 0.0, nextafter(1.0, 0.0)
 """A range of nearly 2^31 steps of its grid, more than any other has: noise that it can have, all can have."""
@@ -49,12 +50,15 @@ class WinsorizedMean(Planned, Question[Any]):
         Whose rows.
     ranks
         The two quantiles, as a question.
+    record
+        The settings that it was made from, if it was made from a record of them.
 
     Proof: thm-winsorized-mean
     """
 
     table: PrivateTable
     ranks: Ranks
+    record: ClampedMean | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.ranks.table != self.table:

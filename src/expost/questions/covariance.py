@@ -51,7 +51,7 @@ class OfTwo(Statistic["Statistics | Searched"]):
 
         check_listed(self.columns, "columns")
         values = [table.expression(column, NUMBER_KINDS, f"a {self.kind}") for column in self.columns]
-        return Searched.of(table, self.kind, values, self.missing)
+        return Searched.of(table, self, values)
 
     def _read(self, table: PrivateTable, kind: type[Products]) -> Any:
         if self.bounds is None:

@@ -15,6 +15,7 @@ from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.mechanisms.laplace_sums import mean_reach
 from expost.noise.grid import Grid
+from expost.noise.sums import StepLaw
 from expost.questions.noised import Noised, NoiseOfNumbers
 from expost.questions.statistic import ColumnOf, Reach, Statistic, Sums, Total, column_of
 from expost.questions.sum import OfClipped
@@ -68,9 +69,7 @@ class Mean(Statistic["Statistics | Searched"]):
             raise InvalidValue("a grid is for values within bounds: give bounds, or leave it out")
         from expost.data.searched import Searched
 
-        return Searched.of(
-            table, "mean", [table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")], self.missing
-        )
+        return Searched.of(table, self, [table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")])
 
 
 def _with_a_middle(value: Clipped, stated: Number | None) -> Clipped:
@@ -129,6 +128,10 @@ class MeanOfTable(OfClipped):
         share = _HALF if counted.l1 else Fraction(1)
         summed = Sums((total(cells[0]),), reach.sums(low, high, dropped=self.dropped), share)
         return summed, Sums((f"count({cells[0]})",), counted, 1 - share, public=int(not counted.l1))
+
+    def noise_on(self, laws: Sequence[StepLaw | None]) -> str:
+        """On the number of values, too, where that is not public."""
+        return "on the sum" + (" and on the number of values" if laws[-1] is not None else "")
 
     def of_size(self, values: int) -> tuple[int, ...]:
         """Of values at the upper bound: nearer to the middle the error is smaller."""

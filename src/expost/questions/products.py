@@ -17,6 +17,7 @@ from expost.data.expression import NUMBER_KINDS, Expression
 from expost.errors import InvalidValue
 from expost.mechanisms.linear.box import STEPS, Box
 from expost.mentions import brief
+from expost.noise.sums import StepLaw
 from expost.questions.noised import Noised
 from expost.questions.ratio import both_there
 from expost.questions.statistic import ColumnOf, Reach, Reading, Sums, Total, check_pairs
@@ -101,6 +102,10 @@ class Products(Reading):
         """The pairs of values whose products are added up."""
         values = range(len(self.values))
         return [(i, j) for i in values for j in values if i <= j]
+
+    def noise_on(self, laws: Sequence[StepLaw | None]) -> str:
+        """On all sums."""
+        return "on sums of values and of their products"
 
     def cells(self, values: Sequence[str]) -> list[str]:
         """The values, in steps from the middle of their bounds."""

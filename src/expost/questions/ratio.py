@@ -13,7 +13,7 @@ from expost.data.clipped import Clipped
 from expost.data.expression import NUMBER_KINDS, Expression
 from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
-from expost.noise.sums import Term
+from expost.noise.sums import StepLaw, Term
 from expost.questions.noised import Noised
 from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total, check_listed, check_pairs
 
@@ -103,6 +103,10 @@ class RatioOfTable(Reading):
             Sums((total(one),), reach.sums(*self.over.ends, dropped=dropped), half),
             Sums((total(other),), reach.sums(*self.under.ends, dropped=dropped), half),
         )
+
+    def noise_on(self, laws: Sequence[StepLaw | None]) -> str:
+        """On both."""
+        return "on both sums"
 
     def answer(self, noised: Noised) -> Any:
         """The ratio, with an interval that holds for both sums at once; ``how`` has both."""

@@ -13,6 +13,7 @@ from expost.data.expression import Expression
 from expost.errors import InvalidValue
 from expost.estimate import Drawn, Estimate
 from expost.mentions import brief
+from expost.noise.sums import StepLaw
 from expost.questions.mean import Averaged
 from expost.questions.noised import Noised, NoiseOfNumbers
 from expost.questions.statistic import ColumnOf, Reach, Reading, Statistic, Sums, Total
@@ -39,11 +40,13 @@ class Share(Statistic["Statistics"]):
 
     kind: ClassVar[str] = "share"
 
-    condition: ColumnOf
+    condition: ColumnOf | None = None
     missing: bool | str = "drop"
 
     def read(self, table: PrivateTable) -> ShareOfTable:
         """The condition, parsed; raises if it is none."""
+        if self.condition is None:
+            raise InvalidValue("of which rows is the share? Pass a condition, as in xp.Share('cost > 100')")
         condition = table.expression(self.condition, ("boolean",), "a share")
         if self.missing == "drop":
             return ShareOfTable(condition, None)
@@ -108,6 +111,10 @@ class ShareOfTable(Reading):
     def of_size(self, values: int) -> tuple[int, ...]:
         """For none of them it holds: the error is smaller for shares between."""
         return values, 0
+
+    def noise_on(self, laws: Sequence[StepLaw | None]) -> str:
+        """Rows for which the condition holds, and for which it does not."""
+        return "on the number of rows for which it holds" + ("" if laws[0] is None else ", and of the others")
 
     def answer(self, noised: Noised) -> Any:
         """The share, from 0 to 1, with its error for any confidence; ``how`` has the number of rows."""

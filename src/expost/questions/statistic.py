@@ -8,11 +8,11 @@ number has a part of ε; in ``share.py`` all of ε is for two numbers at once, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any
 
 from expost.data import sensitivity
 from expost.data.expression import Expression
@@ -20,22 +20,15 @@ from expost.data.sensitivity import Sensitivity
 from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.mentions import brief
-from expost.question import OpenQuestion
+from expost.noise.sums import StepLaw
 from expost.questions.noised import Noised
+from expost.questions.record import AQuestion, QuestionRecord
+from expost.questions.record import ColumnOf as ColumnOf
+from expost.questions.record import column_of as column_of
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from expost.data.table import PrivateTable
 
-    AQuestion = TypeVar("AQuestion", default=Any)
-else:
-    from typing import TypeVar
-
-    AQuestion = TypeVar("AQuestion")  # what it is of a table, as a question
-
-ColumnOf = str | Expression
-"""A column or an expression: its text, or what that was parsed to."""
 Total = Callable[[str], str]
 """The exact sum of a column, in the SQL of an engine."""
 
@@ -192,24 +185,23 @@ class Reading(ABC):
         """
         return (0,)
 
+    def noise_on(self, laws: Sequence[StepLaw | None]) -> str:
+        """Which numbers have noise of these laws, in words."""
+        return "on the sum"
+
     def present(self, number: int) -> float:
         """The noisy number of a statistic that is one, as people read it."""
         return int(number)
 
 
-class Statistic(OpenQuestion, Generic[AQuestion]):
-    """A statistic of rows: a frozen record of settings, without an ε and without data.
+@dataclass(frozen=True)
+class Statistic(QuestionRecord[AQuestion]):
+    """A statistic of rows: a record that can be asked of groups, too, and beside other statistics.
 
     Its fields are the parameters of the table's method of that name, in their order, and what ledgers keep. Studies and
     the service's JSON have the same keys, of the statistics that they know. A field ``column`` or ``columns`` that is
     not stated is filled in for arrays (:meth:`of_columns`).
     """
-
-    kind: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            object.__setattr__(self, each.name, _fixed(getattr(self, each.name), each.name))
 
     @abstractmethod
     def read(self, table: PrivateTable) -> Any:
@@ -224,42 +216,6 @@ class Statistic(OpenQuestion, Generic[AQuestion]):
 
         return Statistics.whole(table, self)  # type: ignore[return-value]  # which it is, it.read says
 
-    def about(self, data: Any, neighbours: Neighbours | None, unit: str | None) -> Any:
-        """The question to a table, to all of its groups, or to an array of records, each of which is one unit."""
-        from expost.data.groups import Groups
-        from expost.data.records import table_of_records
-        from expost.data.table import PrivateTable
-
-        if isinstance(data, PrivateTable | Groups):
-            return data.asked(self)
-        table = table_of_records(data, neighbours, unit)
-        return table.asked(self.of_columns(tuple(table.schema)))
-
-    def of_columns(self, names: tuple[str, ...]) -> Statistic:
-        """The same, of the columns of an array or a frame, if it names none itself."""
-        stated = {each.name for each in fields(self)}  # type: ignore[arg-type]
-        if "column" in stated and getattr(self, "column", None) is None:
-            if len(names) > 1:
-                raise InvalidValue(
-                    f"a {self.kind} is of one column, and there are {len(names)}: name the one that is meant"
-                )
-            return replace(self, column=names[0])  # type: ignore[type-var]
-        if "columns" in stated and not getattr(self, "columns", None):
-            return replace(self, columns=names)  # type: ignore[type-var]
-        return self
-
-    def settings(self) -> Mapping[str, Any]:
-        """The settings that are not the usual ones, as a study states them."""
-        own = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # type: ignore[arg-type]
-        return {name: _plain(value) for name, value, usual in own if usual is MISSING or value != usual}
-
-
-def column_of(column: ColumnOf | None, kind: str) -> ColumnOf:
-    """The column of a statistic of a table. Raises if none was named."""
-    if column is None:
-        raise InvalidValue(f"of which column is the {kind}? Name it first, as in xp.Mean('cost', bounds=…)")
-    return column
-
 
 def check_listed(values: object, what: str) -> None:
     """Raise unless these are names of columns. A single text would be read letter by letter."""
@@ -271,23 +227,3 @@ def check_pairs(bounds: object) -> None:
     """Raise unless these are pairs of bounds, one for each of several columns."""
     if not isinstance(bounds, tuple | list):
         raise InvalidValue(f"bounds are a pair for each column, such as [(0, 120), (0, 500)]; got {brief(bounds)}")
-
-
-def _fixed(value: Any, name: str) -> Any:
-    """Lists as tuples: a question can be compared, and is what it was. Arrays are data, and no settings."""
-    if getattr(value, "shape", ()) != () or hasattr(value, "to_frame"):
-        raise InvalidValue(
-            f"{name} is a setting, which is public, and got a {type(value).__name__}: settings are numbers, texts and "
-            "lists of them, as in bounds=(0, 100) or columns=list(names); data goes into on=…"
-        )
-    if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
-        return tuple(_fixed(each, name) for each in value)
-    return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    if isinstance(value, Expression):
-        return value.name
-    return float(value) if isinstance(value, Fraction) else value

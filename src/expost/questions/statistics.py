@@ -102,6 +102,11 @@ class Statistics(Planned, Question[Any]):
         return asked
 
     @property
+    def record(self) -> Statistic | None:  # type: ignore[override]
+        """The one statistic; None of several."""
+        return self.statistics[0] if len(self.statistics) == 1 else None
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is about all rows together."""
         return not self.values
@@ -424,6 +429,15 @@ class NoisyStatistics(TableMechanism[Frame]):
         each = dict(self.question.added)[name]
         return PublishedStatistics.of_numbers(each, Noised(each.of_size(values), self.laws[name]))
 
+    @property
+    def noise_words(self) -> str:
+        """Which noise there is on what; of quantiles their kind says it."""
+        if not self.question.added:
+            return ""
+        ((name, reading), *_), made_with = self.question.added, self.made_with.capitalize()
+        on = reading.noise_on(self.laws[name]) if self.question.is_whole else "on the numbers of every group"
+        return f"{made_with}, {on}"
+
     # ---- sampling
 
     def check(self, data: Any) -> None:
@@ -550,9 +564,9 @@ class NumericStatistic(NumericQuestion[Out]):
         return self.asked.table
 
     @property
-    def statistic(self) -> Statistic:
+    def record(self) -> Statistic | None:  # type: ignore[override]
         """What is asked."""
-        return self.asked.statistics[0]
+        return self.asked.record
 
     @property
     def _read(self) -> Reading:

@@ -65,7 +65,7 @@ class Variance(Statistic["Statistics | Searched"]):
         from expost.data.searched import Searched
 
         value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a variance")
-        return Searched.of(table, "variance", [value], self.missing)
+        return Searched.of(table, self, [value])
 
 
 @dataclass(frozen=True)

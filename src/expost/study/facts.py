@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from expost.data import BalancedCounts, Grouped, Noisy, NoisySearched, NoisyUntil
+from expost.data.questions import TableMechanism
 from expost.frame import number_text
 from expost.mechanism import Mechanism
-from expost.mechanisms import Laplace
-from expost.questions import Mean, NoisyStatistics
+from expost.study.grammar import pairs_of
 from expost.study.kinds import keys
 from expost.study.kinds.groups import group_columns, group_keys, is_grouped
 from expost.study.kinds.kind import DROWNED, Answer, Asked, NoBar, QuestionKind
 from expost.study.kinds.lost import known_loss
-from expost.study.kinds.numbers import has_noisy_count
 from expost.study.model import Privacy, Question
 
 
@@ -53,15 +51,20 @@ def _subject(asked: Asked) -> str:
 
 
 def _bounds(asked: Asked) -> str:
-    stated = asked.get("bounds")
-    several = (stated or ()) if "columns" in asked.question.values else [stated]
-    found = [*several, asked.get("target_bounds")]
-    ranges = [f"{number_text(low)} to {number_text(high)}" for low, high in filter(None, found)]
+    stated, target = asked.get("bounds"), asked.get("target_bounds")
+    if not stated and not target:
+        return ""
+    ranges = " and ".join(map(_range, pairs_of(stated, 1) if stated else []))
+    of_target = f", target {_range(target)}" if target else ""
     outside = (
         "others are counted apart" if "bins" in asked.question.values else "values beyond count as the nearest bound"
     )
-    between = " and " if "columns" in asked.question.values else ", target "
-    return f"{between.join(ranges)}; {outside}" if ranges else ""
+    return f"{ranges}{of_target}; {outside}"
+
+
+def _range(pair: Sequence[float]) -> str:
+    low, high = pair
+    return f"{number_text(low)} to {number_text(high)}"
 
 
 def _groups(asked: Asked) -> str:
@@ -103,27 +106,5 @@ def _no_bar(asked: Asked, kind: QuestionKind, mechanism: Mechanism, answer: Answ
 
 
 def _noise(kind: QuestionKind, mechanism: Mechanism) -> str:
-    if isinstance(mechanism, Grouped):
-        return _noise(kind, mechanism.mechanisms[0])
-    if isinstance(mechanism, NoisyStatistics) and mechanism.question.added and is_grouped(mechanism):
-        return f"{mechanism.made_with.capitalize()}, on the numbers of every group"
-    if isinstance(mechanism, NoisyStatistics) and isinstance(mechanism.question.statistics[0], Mean):
-        return "Laplace, on the sum" + (" and on the number of values" if has_noisy_count(mechanism) else "")
-    if isinstance(mechanism, Noisy):
-        return _added(mechanism)
-    if isinstance(mechanism, NoisyUntil):
-        return f"Laplace, reduced step by step until {mechanism.noise.until}"
-    if isinstance(mechanism, BalancedCounts):
-        return f"Laplace, scale {number_text(1 / float(mechanism.rate))}, adding up to zero"
-    if isinstance(mechanism, NoisySearched):
-        return "Laplace, on counts that find a range, then on sums of values within it"
-    return kind.noise or type(mechanism).__name__
-
-
-def _added(mechanism: Noisy[Any]) -> str:
-    """The noise of a count, a sum or a histogram."""
-    if not isinstance(mechanism.noise, Laplace):
-        return "Gaussian"
-    unit = mechanism.question.distance(2**20) / 2**20
-    scale = float(mechanism.noise.sensitivity) / float(mechanism.noise.epsilon) * unit
-    return f"Laplace, scale {number_text(scale)}"
+    said = mechanism.noise_words if isinstance(mechanism, TableMechanism) else ""
+    return said or kind.noise or type(mechanism).__name__

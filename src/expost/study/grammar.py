@@ -12,7 +12,7 @@ from expost.data.encodings import ENCODINGS
 KeyType = Literal[
     "text", "mark", "number", "numbers", "whole", "texts", "pair", "pairs", "keys", "bins", "words", "widths", "scale",
     "repeat", "switch", "table", "positive", "times", "floor", "above 0", "epsilon", "share", "part", "delta",
-    "own epsilon", "own delta", "accuracy", "columns", "group keys",
+    "own epsilon", "own delta", "accuracy", "columns", "group keys", "ranges",
 ]  # fmt: skip
 
 
@@ -54,6 +54,12 @@ def _percent(value: Any) -> bool:
     return isinstance(value, str) and share_of(value) is not None
 
 
+def pairs_of(bounds: Any, number: int) -> list[tuple[float, float]]:
+    """A pair for each of so many columns: one pair is for all of them."""
+    pairs = bounds if isinstance(bounds[0], list | tuple) else [bounds] * number
+    return [(low, high) for low, high in pairs]
+
+
 HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "text": ("a text", _text),
     "mark": ("one character, or none", lambda v: isinstance(v, str) and len(v) <= 1),
@@ -67,6 +73,8 @@ HOLDS: dict[KeyType, tuple[str, Callable[[Any], bool]]] = {
     "texts": ('a list of texts, such as ["age", "cost"]', _list_of(_text)),
     "pair": ("a pair of numbers, such as [0, 100]", _pair),
     "pairs": ("a list of pairs of numbers, such as [[0, 100], [0, 9]]", _list_of(_pair)),
+    "ranges": ("a pair of numbers, such as [0, 100], or a pair for each, such as [[0, 100], [0, 9]]",
+               lambda v: _pair(v) or _list_of(_pair)(v)),
     "keys": ('a list of values, such as ["flu", "cold"]', _list_of(_key)),
     "columns": ('a text, or a list of texts, such as ["city", "year"]', lambda v: _text(v) or _list_of(_text)(v)),
     "group keys": ('a list of values, such as ["Rome", "Oslo"]; for several columns a list of lists, or a table such '
@@ -106,6 +114,10 @@ class Key:
     """The kind of the earlier question that a text here names."""
     longest: int = 9_000
     """Characters, so that the ledger can keep it, with what is added to it."""
+    setting: str = ""
+    """What the question's record calls it, if not so."""
+    read: Callable[[Any], Any] = lambda value: value
+    """What the record has of a value."""
 
     def wrong(self, value: Any) -> str | None:
         """What is wrong with a value; None if nothing is."""
@@ -114,7 +126,7 @@ class Key:
             return f"{self.name!r} is one of {', '.join(map(repr, self.choices))}"
         if isinstance(value, str) and (len(value) > self.longest or "\0" in value):
             return f"{self.name!r} has at most {self.longest} characters, and none is the character zero"
-        if self.type == "pair" and value == []:
+        if self.type in ("pair", "ranges") and value == []:
             return f"{self.name!r} is blank: state two numbers, such as [0, 100], that are known without this data"
         return None if check(value) else f"{self.name!r} is {words}"
 

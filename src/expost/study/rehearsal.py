@@ -8,6 +8,7 @@ from typing import Any
 
 from expost.data import PrivateTable, read
 from expost.data.expression import Kind
+from expost.study.grammar import pairs_of
 from expost.study.kinds.groups import group_keys
 from expost.study.model import LedgerSection, Study
 from expost.study.sources import derived, stated_table, whose
@@ -55,9 +56,9 @@ def _bounds(study: Study) -> Iterator[tuple[str, _Bounds]]:
     """What the study's questions state of columns; what a classifier predicts is 0 or 1."""
     for question in study.questions:
         given = question.values
-        for name in (*given.get("features", ()), given.get("column")):
-            if name is not None and "bounds" in given:
-                yield name, tuple(given["bounds"])
+        stated = [name for name in (*given.get("features", ()), given.get("column")) if name is not None]
+        if stated and "bounds" in given:
+            yield from zip(stated, pairs_of(given["bounds"], len(stated)), strict=False)
         if "target" in given:
             yield given["target"], tuple(given.get("target_bounds", (0, 1)))
 

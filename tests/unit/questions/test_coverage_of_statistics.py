@@ -180,7 +180,7 @@ def test_the_usual_grid_of_a_sum_is_as_fine_as_its_distance_from_0_allows() -> N
     rows = pd.DataFrame({"x": np.linspace(1e6, 1e6 + 1, 5000), "y": 1.0})
     table, ends = xp.read(rows, unit="row", neighbours="add-remove"), (1e6, 1e6 + 1)
     book = xp.Ledger(epsilon=1000, noise=xp.SeededNoise(1))
-    whole = book.run(table.sum("x", bounds=ends), epsilon=10).value
+    whole: Any = book.run(table.sum("x", bounds=ends), epsilon=10).value
     assert abs(whole - rows["x"].sum()) < whole.error < 1e6
     ratio: Any = book.run(table.ratio("x", "y", bounds=[ends, (0, 1)]), epsilon=100).value
     assert abs(ratio - 1e6) < ratio.error < 1e4

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,12 +15,14 @@ import pytest
 import expost as xp
 from expost.errors import UnknownEntry
 from expost.frame import Frame
-from expost.mechanisms import Comparison
+from expost.mechanisms import Comparison, Laplace
+from expost.questions import Quartiles
 from expost.service.client import Connection
 from servers import free_port
 from serving import Running
 
-BOUNDS = {"bounds": (0, 100)}
+CITIES = ["Rome", "Oslo"]
+BOUNDS: Any = {"bounds": (0, 100)}
 QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "count": lambda t: t.where("age >= 60").count().mechanism(epsilon=0.5),
     "filters": lambda t: t.where("age >= 60").derive(half="age / 2").where("half < 35").count().mechanism(epsilon=0.5),
@@ -40,6 +43,28 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "covariance": lambda t: t.covariance("age", "cost", bounds=[(0, 100), (0, 200)]).mechanism(epsilon=1),
     "without bounds": lambda t: t.mean("cost").mechanism(epsilon=1),
     "two without bounds": lambda t: t.correlation("age", "cost", missing=0).mechanism(epsilon=1),
+    "quartiles": lambda t: t.asked(Quartiles("age", (0, 100))).mechanism(epsilon=1),
+    "rounded": lambda t: t.quantile("cost", 0.9, bounds=(0, 200), grid=0.25).mechanism(epsilon=1),
+    "lost": lambda t: t.lost("cost", bounds=(10, 150)).mechanism(epsilon=1),
+    "regression": lambda t: t.regression(["age"], "cost", bounds=[(0, 100)], target_bounds=(0, 200)).mechanism(
+        epsilon=1
+    ),
+    "groups": lambda t: t.where("age > 3").by("city", keys=CITIES).count().mechanism(epsilon=1),
+    "a mean by group": lambda t: t.by("city", keys=CITIES).mean("age", **BOUNDS).mechanism(epsilon=1),
+    "a median by group": lambda t: t.by("city", keys=CITIES).median("age", **BOUNDS).mechanism(epsilon=1),
+    "by two": lambda t: (
+        t.derive(old="age >= 60")
+        .by("city", "old", keys=[("Rome", True), ("Oslo", False)])
+        .sum("age", **BOUNDS)
+        .mechanism(epsilon=1)
+    ),
+    "discovered groups": lambda t: t.by("city").variance("age", **BOUNDS).mechanism(epsilon=2, delta=1e-9),
+    "with a total": lambda t: (
+        t.by("city", keys=CITIES).agg(total=True, **{"mean of age": xp.Mean("age", **BOUNDS)}).mechanism(epsilon=1)
+    ),
+    "ratio": lambda t: t.ratio("cost", "age", bounds=[(0, 200), (0, 100)]).mechanism(epsilon=1),
+    "a normal mean": lambda t: t.mean("age", **BOUNDS).mechanism(epsilon=0.5, delta=1e-9, noise="gaussian"),
+    "normal groups": lambda t: t.by("city", keys=CITIES).count().mechanism(epsilon=0.5, delta=1e-9, noise="gaussian"),
     "winsorized": lambda t: t.winsorized_mean("cost", trim=0.05, bounds=(0, 1000)).mechanism(epsilon=1),
 }
 
@@ -123,6 +148,40 @@ def test_what_was_not_compared_is_told(connection: Connection) -> None:
     assert "stopped after 1 (at_most)" in question["notice"]
 
 
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a grid": (lambda t: t.sum("cost", bounds=(0, 9), grid=0.5), "a sum with grid=0.5 has no words"),
+    "an interval": (lambda t: t.median("age", **BOUNDS, interval=True), "a median with interval=True has no words"),
+    "no others": (lambda t: t.histogram("city", keys=CITIES, other=None), "a histogram with other=None has no words"),
+    "several": (lambda t: t.by("city", keys=CITIES).agg(n=xp.Count(), m=xp.Mean("age", **BOUNDS)), "one statistic at"),
+    "a name": (lambda t: t.by("city", keys=CITIES).agg(n=xp.Count()), "names of its statistics"),
+    "each": (lambda t: t.by("city", keys=CITIES).ask(lambda rows: rows.median("age", **BOUNDS)), "asked one question"),
+    "a lookup": (
+        lambda t: t.join({"age": [1, 2], "size": [3, 4]}, on="age").where("size > 1").count(),
+        "looks nothing up",
+    ),
+    "some bins": (lambda t: t.histogram("age", bins=[0, 9, 80]).only(["[0, 9)"]), "not a question that a service"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_service_cannot_be_asked_is_refused_by_name(connection: Connection, name: str) -> None:
+    make, said = REFUSED[name]
+    with pytest.raises(xp.InvalidValue, match=said):
+        connection.run(make(connection.data["people"]), epsilon=1)
+
+
+def test_a_mechanism_that_was_made_by_hand_is_refused(connection: Connection) -> None:
+    """What a service makes of the same words has other noise, so that the answer would have another error."""
+    table = connection.data["people"]
+    cells = table.histogram("city", keys=CITIES)
+    with pytest.raises(xp.InvalidValue, match="another mechanism of a histogram"):
+        connection.run(cells, epsilon=1, noise="laplace")  # the usual noise adds up to zero here
+    made = table.where("age > 3").count().mechanism(epsilon=1)
+    coarse = replace(made, noise=Laplace(epsilon=1, sensitivity=9, neighbours="substitute"))
+    with pytest.raises(xp.InvalidValue, match="another mechanism of a count"):
+        connection.ledger.run(coarse)
+
+
 def test_values_are_about_the_data(connection: Connection) -> None:
     table = connection.data["people"]
     found = connection.ledger.run(table.where("age >= 60").count().mechanism(epsilon=20))
@@ -154,7 +213,7 @@ def test_the_same_exceptions(connection: Connection, running: Running) -> None:
         table.where("agee > 1")
     with pytest.raises(xp.InvalidValue, match="not a question that a service answers"):
         connection.ledger.run(xp.Laplace(epsilon=1, sensitivity=1))
-    with pytest.raises(xp.InvalidValue, match="not a question that a service answers"):
+    with pytest.raises(xp.InvalidValue, match="a sum with grid=4 has no words"):
         connection.ledger.run(table.sum("age", bounds=(0, 100), grid=4).mechanism(epsilon=1))
     looked_up = table.join({"age": [30, 40], "old": [0, 1]}, on="age")
     with pytest.raises(xp.InvalidValue, match="looks nothing up"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,10 +170,43 @@ def test_normal_noise_is_cheaper_where_a_person_is_in_many_cells(tmp_path: Path)
     assert best.error < laplace.error / 2
 
 
-def test_groups_are_asked_with_laplace_noise(tmp_path: Path) -> None:
-    by = question("n", "count", where="age > 1", by="city", by_keys=["Rome"], epsilon=0.1, noise="gaussian")
-    with pytest.raises(InvalidStudy, match="groups are asked with Laplace noise"):
-        plan_study(metered(tmp_path, by))
+SUMS: dict[str, dict[str, Any]] = {
+    "count": {"where": "age > 1"},
+    "sum": {"column": "age", "bounds": [0, 80]},
+    "mean": {"column": "age", "bounds": [0, 80]},
+    "variance": {"column": "age", "bounds": [0, 80]},
+    "ratio": {"columns": ["cost", "age"], "bounds": [[0, 200], [0, 80]]},
+    "covariance": {"columns": ["cost", "age"], "bounds": [[0, 200], [0, 80]]},
+    "correlation": {"columns": ["cost", "age"], "bounds": [[0, 200], [0, 80]]},
+    "regression": {"features": ["age"], "target": "cost", "bounds": [0, 80], "target_bounds": [0, 200]},
+}
+
+
+@pytest.mark.parametrize("by", [{}, {"by": "city", "by_keys": ["Rome", "Oslo"]}])
+@pytest.mark.parametrize("kind", SUMS)
+def test_sums_are_asked_with_normal_noise(tmp_path: Path, kind: str, by: dict[str, Any]) -> None:
+    """With a δ in any ledger, without one where Rényi prices are counted; and a stored answer is found again."""
+    asked = question("n", kind, **SUMS[kind], **by, noise="gaussian", epsilon=0.5)
+    basic = metered(tmp_path, asked + "delta = 1e-7\n", accounting="basic")
+    result = run_study(basic)
+    assert result.error is None
+    assert result.ledger.spent == Cost("0.5", "1e-7")
+    (outcome,) = result.outcomes
+    assert outcome.how["noise"].startswith("Gaussian")
+    (again,) = run_study(basic).outcomes
+    assert again.answer == outcome.answer
+    (tmp_path / "renyi").mkdir()
+    (priced,) = run_study(metered(tmp_path / "renyi", asked)).outcomes
+    assert priced.state == "answered"
+    assert priced.how["noise"] == outcome.how["noise"]
+
+
+def test_where_a_range_or_groups_are_found_noise_is_laplace(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"epsilon": 0.1, "noise": "gaussian"}
+    with pytest.raises(InvalidStudy, match="groups that are found have Laplace noise: state 'by_keys'"):
+        plan_study(metered(tmp_path, question("n", "count", by="city", **own)))
+    with pytest.raises(InvalidStudy, match="where a range is found first noise is Laplace: state 'bounds'"):
+        plan_study(metered(tmp_path, question("n", "mean", column="age", **own)))
 
 
 def test_an_account_with_the_basic_sum_alone_needs_a_delta_for_normal_noise(tmp_path: Path) -> None:

@@ -174,8 +174,8 @@ def test_an_output_that_was_dropped_is_said_to_be(tmp_path: Path, monkeypatch: p
 
 
 def test_a_sum_that_may_have_been_cut_off_has_no_error(tmp_path: Path) -> None:
-    """Narrow bounds far from 0 make a fine grid, of which 2^60 steps are few of these values."""
-    asked = question("far", "sum", column="age + 0.5", bounds=[4e6, 4e6 + 1], missing=4e6, epsilon=200)
+    """Narrow bounds very far from 0 make a fine grid, of which 2^60 steps are few of these values."""
+    asked = question("far", "sum", column="age + 0.5", bounds=[4e11, 4e11 + 1], missing=4e11, epsilon=200)
     result = run_study(read_study(write_study(tmp_path, asked, epsilon=400)))
     (answer,) = (outcome.answer for outcome in result.outcomes)
     assert answer is not None

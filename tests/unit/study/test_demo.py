@@ -26,6 +26,7 @@ def test_the_study_of_the_demonstration(tmp_path: Path) -> None:
         "stable_regression",
         "top",
         "covariance",
+        "ratio",
         "tuned_classifier",
     }
     assert set(KINDS) - shown == said_by_others

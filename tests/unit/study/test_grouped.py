@@ -129,6 +129,11 @@ def test_forms_read_groups() -> None:
     assert (one["by"], one["by_keys"]) == ("bin(age, 0, 18)", [0, 18])
 
 
+def test_forms_read_a_pair_for_all_features_or_for_each() -> None:
+    assert question_of("regression", {"bounds": "0, 100"})["bounds"] == [0, 100]
+    assert question_of("regression", {"bounds": "0, 100; 0, 9"})["bounds"] == [[0, 100], [0, 9]]
+
+
 MANY = list(range(1500))
 TUNED: dict[str, Any] = {"features": ["age"], "target": "age < 40", "norm": 1, "missing": 0, "epsilon": 1}
 COMBINED = f'by_keys = {{ age = {MANY}, "age + 1" = {MANY}, "age + 2" = {MANY} }}\n'

@@ -4,13 +4,14 @@ import ast
 import sys
 from collections import Counter
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
 from expost.study import read_study, run_study
 from expost.study.kinds import KINDS
+from expost.study.kinds.kind import QuestionKind
 from studies import COUNT, question, write_study
 
 pytestmark = pytest.mark.slow
@@ -52,16 +53,20 @@ def defined(path: Path) -> list[str]:
     return [call.args[0].value for call in makers if isinstance(call.args[0], ast.Constant)]  # type: ignore[misc]
 
 
+def callers(frame: FrameType) -> set[CodeType]:
+    """What called a function, and what called that."""
+    above = frame.f_back
+    return set() if above is None else {above.f_code} | callers(above)
+
+
 def test_a_run_builds_each_mechanism_once(tmp_path: Path) -> None:
     built: Counter[tuple[Any, ...]] = Counter()
-    makers = {kind.mechanism.__code__ for kind in KINDS.values()}
+    maker = QuestionKind.mechanism.__code__
 
     def returned(frame: FrameType, event: str, made: Any) -> None:
         """A kind has made a mechanism, and not for another kind that it is part of."""
-        caller = frame.f_back and frame.f_back.f_code
-        if event == "return" and made is not None and frame.f_code in makers and caller not in makers:
-            (asked, *_) = frame.f_locals.values()
-            built[asked.question.name, made.fingerprint] += 1
+        if event == "return" and made is not None and frame.f_code is maker and maker not in callers(frame):
+            built[frame.f_locals["asked"].question.name, made.fingerprint] += 1
 
     study = read_study(write_study(tmp_path, MANY, epsilon=9))
     sys.setprofile(returned)

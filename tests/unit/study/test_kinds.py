@@ -7,7 +7,7 @@ import pytest
 
 from expost import SeededNoise
 from expost.errors import InvalidStudy
-from expost.study import read_study, run_study
+from expost.study import plan_study, read_study, run_study
 from expost.study.kinds import KINDS
 from expost.study.run import Outcome
 from golden import check as golden
@@ -50,6 +50,7 @@ def test_answers_are_near_the_truth(everything: dict[str, Outcome]) -> None:
     assert value(everything, "line")["age"] == pytest.approx(2, abs=0.35)
     assert value(everything, "sextiles") == pytest.approx({"0.2": 15, "0.8": 63}, abs=1)
     assert value(everything, "variance") == pytest.approx((80**2 - 1) / 12, rel=0.05)
+    assert value(everything, "per_year") == pytest.approx(2, rel=0.01)
     assert value(everything, "covariance") == pytest.approx((80**2 - 1) / 6, rel=0.1)
     assert value(everything, "correlation") == pytest.approx(1, abs=0.1)
     assert value(everything, "clamped") == pytest.approx(79.5, abs=2)
@@ -168,3 +169,31 @@ def test_an_answer_is_never_farther_off_than_its_bounds_allow(tmp_path: Path) ->
     answer = result.outcomes[0].answer
     assert answer is not None
     assert answer.error == 80
+
+
+def test_each_feature_may_have_bounds_of_its_own(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"target": "cost", "target_bounds": [0, 200], "epsilon": 60}
+    asked = question("line", "regression", features=["age", "age * age"], bounds=[[0, 80], [0, 6400]], **own)
+    study = read_study(write_study(tmp_path, asked, epsilon=400, url="memory:"))
+    (outcome,) = run_study(study, noise=SeededNoise(1)).outcomes
+    assert outcome.how["bounds"].startswith("0 to 80 and 0 to 6,400, target 0 to 200; ")
+    (rehearsed,) = run_study(study, rehearse=True).outcomes
+    assert rehearsed.state == "answered"
+
+
+def test_a_ratio_of_groups(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"bounds": [[0, 200], [0, 100]], "by": "city", "by_keys": ["Rome", "Oslo"], "epsilon": 60}
+    path = write_study(tmp_path, question("r", "ratio", columns=["cost", "age"], **own), epsilon=400, url="memory:")
+    assert plan_study(read_study(path)).lines[0].expected == "with the answer"
+    (outcome,) = run_study(read_study(path), noise=SeededNoise(1)).outcomes
+    assert outcome.answer is not None
+    assert outcome.answer.value == pytest.approx({"Rome": 2, "Oslo": 2}, rel=0.01)
+    assert outcome.answer.text.count("±") == 3  # and one that says of what
+
+
+def test_a_ratio_whose_divisor_may_be_zero_says_so(tmp_path: Path) -> None:
+    asked = question("r", "ratio", columns=["cost", "age"], bounds=[[0, 200], [0, 100]], where="age > 79", epsilon=0.1)
+    (outcome,) = run_study(read_study(write_study(tmp_path, asked, url="memory:")), noise=SeededNoise(1)).outcomes
+    assert outcome.answer is not None
+    assert "nobody knows how far off it is" in outcome.answer.text
+    assert outcome.answer.error is None

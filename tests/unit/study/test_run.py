@@ -29,9 +29,9 @@ def test_receipts_add_up(tmp_path: Path) -> None:
     result = run_study(read_study(write_study(tmp_path, EVERYTHING, epsilon=400)))
     charged = sum((receipt.charged for outcome in result.outcomes for receipt in outcome.receipts), Cost(0))
     assert charged == result.ledger.spent
-    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 27
+    assert len({receipt.entry for outcome in result.outcomes for receipt in outcome.receipts}) == 28
     record = json.loads(json.dumps(record_of(result)))
-    assert record["answered"] == 26
+    assert record["answered"] == 27
 
 
 def test_planning_reads_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

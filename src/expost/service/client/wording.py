@@ -1,24 +1,19 @@
-"""Mechanisms on a table as questions of a study, and back: only what comes back as the same mechanism is sent."""
+"""A mechanism on a table as a question of a study: by the record of its question, and what was done to the table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+import json
+from dataclasses import dataclass
 from typing import Any
 
-from expost.cost import Cost
-from expost.data import PrivateTable
+from expost.cost import Cost, exact
+from expost.data import Grouped, NoisyUntil, PrivateTable
 from expost.data.lookups import LookupStep
-from expost.data.searched import Searched
-from expost.data.winsorized import WinsorizedMean
-from expost.errors import ExpostError, InvalidValue
+from expost.errors import InvalidValue
 from expost.mechanism import Mechanism
-from expost.mechanisms import Gaussian
-from expost.questions import NumericStatistic, Statistics
-from expost.study.kinds import KINDS
-from expost.study.kinds.kind import Asked
-from expost.study.parse import StudyReader
+from expost.mechanisms import Gaussian, RelativeError
+from expost.questions import QuestionRecord, Statistics
+from expost.study.kinds import KINDS, stated_as
 
 _NOT_ONE = "this is not a question that a service answers: ask a table of the connection, with a kind that it allows"
 _Given = dict[str, Any]
@@ -34,85 +29,84 @@ class Worded:
 
 def worded(mechanism: Any, known: int, label: str | None) -> Worded:
     """The question of a mechanism on a table that has ``known`` steps of its own. Raises ``InvalidValue``."""
-    question = getattr(mechanism, "question", None)
-    table = getattr(question, "table", None)
+    table = getattr(getattr(mechanism, "question", None), "table", None)
     if not isinstance(mechanism, Mechanism) or not isinstance(table, PrivateTable):
         raise InvalidValue(_NOT_ONE)
+    derive, where = _rows(table, known)
+    stated = stated_as(_record(mechanism))
+    asked = {"name": "question", **stated, **_by(mechanism), **_amounts(mechanism)}
+    _check(mechanism, asked, table)
+    asked |= {"where": where} if where else {}
+    asked |= {} if label is None else {"label": label}
+    return Worded(table.engine.name, {"questions": [asked], **({"derive": derive} if derive else {})})
+
+
+def _rows(table: PrivateTable, known: int) -> tuple[dict[str, str], str]:
+    """The columns that were derived, and the condition of the rows that are left."""
     steps = table.steps[known:]
     if any(isinstance(step, LookupStep) for step in steps):
         raise InvalidValue("a service looks nothing up in other tables: leave join() out, and use the columns it has")
     derive = {step.column: step.expression.text for step in steps if step.column is not None}
     filters = [step.expression.text for step in steps if step.column is None]
-    where = " AND ".join(f"({each})" for each in filters) if len(filters) > 1 else "".join(filters)
-    plain = replace(table, steps=table.steps[:known], columns=table.columns[: len(table.columns) - len(derive)])
-    plain = plain.derive(**derive)
-    moved = _moved(mechanism, plain.where(where) if where else plain)
-    cost = _asked_for(mechanism)
-    amounts = _amounts(mechanism, cost)
-    for given in _candidates(mechanism):
-        asked = {"name": "question", **given, **amounts, **({"where": where} if where else {})}
-        if _same(asked, plain, moved, cost):
-            asked |= {} if label is None else {"label": label}
-            return Worded(table.engine.name, {"questions": [asked], **({"derive": derive} if derive else {})})
+    return derive, " AND ".join(f"({each})" for each in filters) if len(filters) > 1 else "".join(filters)
+
+
+def _record(mechanism: Any) -> QuestionRecord[Any]:
+    """What is asked."""
+    if isinstance(mechanism, Grouped):
+        raise InvalidValue("a service is asked one question: ask it about each group, or for a statistic of all groups")
+    record: QuestionRecord[Any] | None = mechanism.record
+    if record is not None:
+        return record
+    asked = mechanism.question
+    if isinstance(asked, Statistics) and len(asked.statistics) != 1:
+        raise InvalidValue(f"a service is asked one statistic at a time, got {len(asked.statistics)}: ask for each")
     raise InvalidValue(_NOT_ONE)
 
 
-def _asked_for(mechanism: Any) -> Cost:
-    """The ε and δ that were asked for."""
-    if hasattr(mechanism, "epsilon"):
-        return Cost.within(mechanism.epsilon, getattr(mechanism, "delta", 0))
+def _by(mechanism: Any) -> _Given:
+    """What tells groups apart, of a statistic of all groups in one charge."""
+    asked = mechanism.question
+    if not isinstance(asked, Statistics) or asked.is_whole:
+        return {}
+    keys = [list(key) if len(asked.values) > 1 else key[0] for key in asked.keys]
+    given: _Given = {"by": [value.text for value in asked.values]}
+    return given | ({"by_keys": keys} if keys else {}) | ({"by_total": True} if asked.total else {})
+
+
+def _amounts(mechanism: Any) -> _Given:
+    """The ε, and what else was said of it: δ, noise, an accuracy."""
     worst: Cost = mechanism.guarantee.worst_case
-    return worst
-
-
-def _amounts(mechanism: Any, cost: Cost) -> _Given:
-    noise = getattr(mechanism, "noise", None)
-    given: _Given = {"epsilon": cost.epsilon}
-    if cost.delta_units:
-        given["delta"] = cost.delta
-    if isinstance(noise, Gaussian):
+    asked_for = Cost.within(mechanism.epsilon, getattr(mechanism, "delta", 0)) if _has_own(mechanism) else worst
+    given: _Given = {"epsilon": asked_for.epsilon}
+    if asked_for.delta_units:
+        given["delta"] = asked_for.delta
+    if isinstance(getattr(mechanism, "noise", None), Gaussian) or getattr(mechanism, "made_with", "") == "gaussian":
         given["noise"] = "gaussian"
+    if isinstance(mechanism, NoisyUntil) and isinstance(mechanism.noise.until, RelativeError):
+        given["accuracy"] = f"{float(100 * exact(mechanism.noise.until.within, 'within')):g} %"
     return given
 
 
-def _candidates(mechanism: Any) -> Iterator[_Given]:
-    """What a mechanism may be, as a question: the first that comes back the same is it."""
-    for name, kind in KINDS.items():
-        for settings in kind.settings(mechanism):
-            yield {"kind": name, **settings, **_by(mechanism.question)}
+def _has_own(mechanism: Any) -> bool:
+    """Whether it was asked with an ε, of which its guarantee may be less."""
+    return hasattr(mechanism, "epsilon")
 
 
-def _by(question: Any) -> _Given:
-    """What tells groups apart, if it is a statistic of all groups in one charge."""
-    if not isinstance(question, Statistics) or question.is_whole:
-        return {}
-    keys = [list(key) if len(question.values) > 1 else key[0] for key in question.keys]
-    given: _Given = {"by": [value.text for value in question.values], "by_total": question.total}
-    return given | ({"by_keys": keys} if keys else {})
-
-
-def _same(given: _Given, table: PrivateTable, mechanism: Mechanism, cost: Cost) -> bool:
-    """Whether the study's own reader and kind make this very mechanism of a question."""
-    reader = StudyReader("", Path("question"), {})
-    question = reader.question(given, (), {})
-    if question is None or reader.problems:
-        return False
-    size = table.size if table.neighbours == "substitute" else 0
-    try:
-        made = KINDS[question.kind].mechanism(Asked(question, table, cost.epsilon, cost.exact_delta, size))
-    except ExpostError:
-        return False
-    return type(made) is type(mechanism) and made == mechanism and made.guarantee == mechanism.guarantee
-
-
-def _moved(mechanism: Any, table: PrivateTable) -> Any:
-    """The same mechanism on a table of the same rows."""
-    moved: dict[str, Any] = {"table": table}
-    if isinstance(mechanism.question, NumericStatistic):
-        asked = replace(mechanism.question.asked, table=table)
-        return replace(mechanism, question=NumericStatistic(asked))
-    if isinstance(mechanism.question, WinsorizedMean):
-        moved["ranks"] = replace(mechanism.question.ranks, table=table)
-    if isinstance(mechanism.question, Searched):
-        moved["medians"] = tuple(replace(each, table=table) for each in mechanism.question.medians)
-    return replace(mechanism, question=replace(mechanism.question, **moved))
+def _check(mechanism: Any, asked: _Given, table: PrivateTable) -> None:
+    """Raise unless these words make this mechanism: one that was made by hand may have other noise."""
+    read = KINDS[asked["kind"]].record_of(json.loads(json.dumps(asked)))
+    terms = {name: asked[name] for name in ("epsilon", "delta", "noise") if name in asked}
+    question: Any = table
+    if "by" in asked:
+        keys = [tuple(key) if isinstance(key, list) else key for key in asked.get("by_keys", ())]
+        groups = table.by(*asked["by"], keys=keys or None)
+        statistic = groups.asked(read)  # type: ignore[arg-type]
+        question = groups.agg(total=asked.get("by_total", False), **{statistic.name: statistic})
+    else:
+        question = table.asked(read)
+    if question.mechanism(**terms, within=asked.get("accuracy")) != mechanism:
+        raise InvalidValue(
+            f"a service makes another mechanism of a {asked['kind']}: ask for it by its question, with epsilon=, "
+            "delta=, noise= or within=, and leave names of its statistics to the service"
+        )

@@ -21,6 +21,7 @@ _HINTS = {
     "pairs": "pairs of numbers, such as 0, 100; 0, 9",
     "columns": "a column, or several, separated by semicolons",
     "group keys": "values, separated by commas; of several columns, such as Rome, 2024; Oslo, 2025",
+    "ranges": "two numbers, such as 0, 100; or a pair for each, such as 0, 100; 0, 9",
     "switch": "true or false",
     "bins": "a number of bins, or edges separated by commas",
 }
@@ -70,7 +71,7 @@ def _value(key: Key, text: str) -> Any:
         return text
     if key.type in _LISTS:
         return [part if key.type == "texts" else _scalar(part) for part in _parts(text)]
-    if key.type in ("pair", "numbers"):
+    if key.type in ("pair", "numbers") or (key.type == "ranges" and ";" not in text):
         return [_scalar(part) for part in _parts(text)]
     if key.type == "columns":
         return [part.strip() for part in text.split(";")] if ";" in text else text
@@ -78,7 +79,7 @@ def _value(key: Key, text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
     if key.type == "group keys" and ";" not in text:
         return [_scalar(part) for part in _parts(text)]
-    if key.type in ("pairs", "group keys"):
+    if key.type in ("pairs", "ranges", "group keys"):
         return [[_scalar(part) for part in _parts(pair)] for pair in text.split(";")]
     if key.type in ("bins", "widths") and "," in text:
         return [_scalar(part) for part in _parts(text)]

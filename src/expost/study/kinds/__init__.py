@@ -1,5 +1,10 @@
 """Every kind of question, by its name. A kind is written in one file, its family's; this one only gathers."""
 
+from contextlib import suppress
+from typing import Any
+
+from expost.errors import InvalidValue
+from expost.questions import QuestionRecord
 from expost.study.kinds.bounded import BOUNDED
 from expost.study.kinds.cells import CELLS
 from expost.study.kinds.kind import QuestionKind
@@ -13,4 +18,16 @@ KINDS: dict[str, QuestionKind] = {
     kind.name: kind for kind in (*TOTALS, *LOSSES, *CELLS, *BOUNDED, *MOMENTS, *ROBUST, *MODELS)
 }
 
-__all__ = ["KINDS"]
+
+def stated_as(record: QuestionRecord[Any]) -> dict[str, Any]:
+    """How a study asks what a record says: its kind, and what that states. Raises ``InvalidValue`` if no kind can."""
+    kinds = [kind for kind in KINDS.values() if kind.record is type(record)]
+    for kind in kinds[:-1]:
+        with suppress(InvalidValue):
+            return {"kind": kind.name, **kind.stated(record)}
+    if not kinds:
+        raise InvalidValue(f"no kind of question of a study, or of a service, is a {record.kind}: ask another question")
+    return {"kind": kinds[-1].name, **kinds[-1].stated(record)}
+
+
+__all__ = ["KINDS", "stated_as"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from expost.cost import exact
-from expost.data import PrivateQuantiles, Ranks
+from expost.data import PrivateQuantiles
 from expost.frame import number_text
-from expost.mechanism import WITHHELD, Mechanism
+from expost.mechanism import WITHHELD
 from expost.noise.grid import Grid
-from expost.questions import LinearRegression, Quantile, Statistics
+from expost.questions import LinearRegression, Median, Quantile, Quartiles
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_MODELS, grouped
@@ -23,16 +23,17 @@ from expost.study.kinds.kind import (
     NoBar,
     OfGroups,
     QuestionKind,
-    known_settings,
-    statistic_of,
 )
-from expost.study.kinds.numbers import settings_of
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest answer; values are moved into these bounds. Without them "
               "values may have any size, and it takes more of them for an answer: with too few it is "
               "withheld")  # fmt: skip
 _GRID = Key("grid", "above 0", "what values were measured to, such as 0.01; values are rounded to a power of two that "
-            "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds")  # fmt: skip
+            "is not larger. By default 1 for whole numbers, and otherwise about a millionth of the bounds",
+            read=lambda grid: Grid.within(exact(grid, "grid")).step)  # fmt: skip
+_FEATURE_RANGES = replace(
+    keys.FEATURE_BOUNDS, type="ranges", help=f"{keys.FEATURE_BOUNDS.help}: one pair for all, or a pair for each"
+)
 _RANKS = (_BOUNDS, _GRID, keys.DROPPED, keys.WHERE)
 _CHOSEN = "chosen at random by rank (permute-and-flip)"
 TOO_FEW_VALUES = Answer(
@@ -41,23 +42,6 @@ TOO_FEW_VALUES = Answer(
 """Of quantiles without bounds."""
 MANY_RANKS = 100
 """From which on an error in ranks says little without the number of values."""
-_QUARTILES = (Fraction(1, 4), Fraction(3, 4))
-
-
-def _ranked(asked: Asked) -> Mechanism:
-    question: Ranks = asked.rows.asked(_quantile_of(asked))
-    return asked.made(question)
-
-
-def _quantile_of(asked: Asked) -> Quantile:
-    grid = Grid.within(exact(asked["grid"], "grid")).step if "grid" in asked.question.values else None
-    bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
-    return Quantile(asked["column"], _levels(asked), bounds, asked.get("missing", "drop"), grid)
-
-
-def _levels(asked: Asked) -> Any:
-    named = {"median": Fraction(1, 2), "interquartile_range": _QUARTILES}
-    return named.get(asked.question.kind) or asked.get("quantiles", asked.get("quantile"))
 
 
 def _placed(asked: Asked, value: float, off: str) -> Answer:
@@ -115,22 +99,7 @@ def _of_each(answer_of: _AnswerOf) -> OfGroups:
         assert error is not None
         return TOO_FEW_VALUES if value is None else answer_of(asked, value, _ranks_text(error, _at_most(asked)))
 
-    return OfGroups(_quantile_of, answer, "ranks each", lambda asked: asked.most_values)
-
-
-def _fitted(asked: Asked) -> Mechanism:
-    question: Statistics = asked.rows.asked(_regression_of(asked))
-    return asked.made(question)
-
-
-def _regression_of(asked: Asked) -> LinearRegression:
-    return LinearRegression(
-        tuple(asked["features"]),
-        asked["target"],
-        tuple(asked["bounds"]),
-        tuple(asked["target_bounds"]),
-        asked.get("missing", "drop"),
-    )
+    return OfGroups(answer, "ranks each", lambda asked: asked.most_values)
 
 
 def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
@@ -147,75 +116,38 @@ def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
     return NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data")
 
 
-def column_settings(question: Ranks) -> dict[str, Any]:
-    """The column of a question about ranks, as a study states it."""
-    value: Any = question.value
-    bounds = [*value.bounds] if hasattr(value, "bounds") else None
-    return known_settings(column=value.expression.name, missing=value.missing, bounds=bounds)
-
-
-def _median_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    question = mechanism.question
-    if isinstance(question, Ranks) and question.levels == (Fraction(1, 2),):
-        yield from _rank_settings(question, {})
-
-
-def _quantile_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    question = mechanism.question
-    if isinstance(question, Ranks) and len(question.levels) == 1:
-        yield from _rank_settings(question, {"quantile": float(question.levels[0])})
-
-
-def _quantiles_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism.question, Ranks):
-        yield from _rank_settings(mechanism.question, {"quantiles": [*map(float, mechanism.question.levels)]})
-
-
-def _rank_settings(question: Ranks, levels: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {**levels, **column_settings(question)}
-    grid = getattr(question.value, "grid", None)
-    if grid is not None:
-        yield {**levels, **column_settings(question), "grid": float(grid.step)}
-
-
-def _regression_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    """With one pair of bounds, as studies have it, if all features have the same."""
-    if isinstance(statistic := statistic_of(mechanism.question), LinearRegression):
-        found = settings_of(statistic)
-        if isinstance(found["bounds"][0], list) and all(pair == found["bounds"][0] for pair in found["bounds"]):
-            found["bounds"] = found["bounds"][0]
-        yield found
-
-
 BOUNDED = tuple(map(grouped, (
     QuestionKind(
-        "median", "The median, chosen by rank.", (keys.COLUMN, *_RANKS), _ranked, _of_all(_placed), number=True,
-        noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed), settings=_median_settings,
+        "median", "The median, chosen by rank.", (keys.COLUMN, *_RANKS), Median, _of_all(_placed), number=True,
+        noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantile", "A quantile, chosen by rank.",
         (keys.COLUMN, keys.QUANTILE, *_RANKS),
-        _ranked, _of_all(_placed), number=True, noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
-        settings=_quantile_settings, example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
+        Quantile, _of_all(_placed), number=True, noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_placed),
+        example='column = "cost"\nquantile = 0.9\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "quantiles", "Several quantiles at once, chosen jointly by rank.",
-        (keys.COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True), *_RANKS),
-        _ranked, _of_all(_several), noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_several),
-        settings=_quantiles_settings, example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
+        (keys.COLUMN, Key("quantiles", "numbers", "which ones, from 0 to 1, ascending", required=True,
+                          setting="quantile"), *_RANKS),
+        Quantile, _of_all(_several), noise=_CHOSEN, accuracy=_ranks_off, of_groups=_of_each(_several),
+        example='column = "cost"\nquantiles = [0.1, 0.5, 0.9]\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "interquartile_range", "How far the middle half of the data spreads, from quartiles chosen by rank.",
-        (keys.COLUMN, *_RANKS), _ranked, _of_all(_range), number=True, noise=_CHOSEN, accuracy=_ranks_off,
+        (keys.COLUMN, *_RANKS), Quartiles, _of_all(_range), number=True, noise=_CHOSEN, accuracy=_ranks_off,
         of_groups=_of_each(_range),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
         "regression", "Linear regression: least squares, or for one feature and little data the median of slopes.",
-        (keys.FEATURES, keys.TARGET, keys.FEATURE_BOUNDS, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE),
-        _fitted, _line, noise="on sums of squares and products, or a median of slopes chosen by rank",
-        accuracy=_no_bar, settings=_regression_settings, of_groups=OfGroups(_regression_of, _line_of_group, OF_MODELS),
+        (keys.FEATURES, keys.TARGET, _FEATURE_RANGES, keys.TARGET_BOUNDS, keys.EMPTY, keys.WHERE,
+         keys.SUMS_NOISE),
+        LinearRegression, _line, noised=Asked.noised,
+        noise="on sums of squares and products, or a median of slopes chosen by rank",
+        accuracy=_no_bar, of_groups=OfGroups(_line_of_group, OF_MODELS),
         example='features = ["age"]\ntarget = "cost"\nbounds = [0, 100]\ntarget_bounds = [0, 1000]',
     ),
 )))  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log
@@ -11,10 +11,11 @@ from typing import Any
 
 from expost.comparison import Comparison
 from expost.cost import Cost, exact
-from expost.data import Above, BalancedCounts, Discovered, Histogram, MostFrequent, Noisy
+from expost.data import Above, BalancedCounts, CellsAbove, Discovered, Noisy
 from expost.data.histograms import MOST_KEYS
 from expost.frame import number_text
 from expost.mechanism import Mechanism, Release
+from expost.questions import CountedCells, Discover, LargeCells, Top
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import (
@@ -27,7 +28,6 @@ from expost.study.kinds.kind import (
     always,
     listed,
 )
-from expost.study.kinds.numbers import noisy
 from expost.study.model import Question
 from expost.study.shown import ALL
 
@@ -55,35 +55,12 @@ def _number_of_cells(values: Mapping[str, Any]) -> int:
     return 1 + (bins if isinstance(bins, int) else 0) + listed(values, "keys", "bins")
 
 
-def _cells(asked: Asked, *, rest: bool) -> Histogram:
-    bounds = asked.get("bounds")
-    return asked.rows.histogram(
-        asked["column"],
-        bounds=None if bounds is None else tuple(bounds),
-        other=asked.get("other", "other") if rest else None,
-        of=asked.get("count", "rows"),
-        **asked.given("keys", "bins"),
-    )
-
-
-def _histogram(asked: Asked) -> Mechanism:
-    return noisy(asked, _cells(asked, rest=True))  # type: ignore[no-any-return]
-
-
-def _discover(asked: Asked) -> Mechanism:
-    question = asked.rows.discover(asked["column"], of=asked.get("count", "units"))
+def _with_delta(asked: Asked, question: Any) -> Mechanism:
     return asked.made(question, delta=asked.delta)
 
 
-def _top(asked: Asked) -> Mechanism:
-    question = asked.rows.discover(asked["column"]).top(asked["at_most"])
-    return asked.made(question, delta=asked.delta)
-
-
-def _find(asked: Asked) -> Mechanism:
-    epsilon = asked.part(_find_share(asked.question)) if asked.question.kind == "large" else asked.epsilon
-    question = _cells(asked, rest=False).above(asked["threshold"], at_most=asked["at_most"])
-    return asked.made(question, epsilon=epsilon)
+def _first_step(asked: Asked, question: CellsAbove) -> Mechanism:
+    return asked.made(question, epsilon=asked.part(_find_share(asked.question)))
 
 
 def _find_share(question: Question) -> Fraction:
@@ -96,7 +73,8 @@ def _values(asked: Asked, found: Release) -> Mechanism | None:
     if not labels:
         return None
     remaining = Cost.within(Fraction(str(asked.epsilon))) - Cost.of_units(found.charged.epsilon_units)
-    return asked.made(_cells(asked, rest=False).only(labels), epsilon=remaining.epsilon)
+    compared: Any = found.mechanism
+    return asked.made(compared.question.only(labels), epsilon=remaining.epsilon)
 
 
 def _none(mechanism: Above) -> dict[Any, Comparison]:
@@ -189,75 +167,41 @@ def _names(asked: Asked, mechanism: Any) -> NoBar:
     return NoBar("names are chosen, and no number is released")
 
 
-def _histogram_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    question = mechanism.question
-    if isinstance(question, Histogram) and not isinstance(mechanism, Above):
-        yield from _cell_settings(question, {} if question.other is None else {"other": question.other})
-
-
-def _above_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism, Above):
-        noise = mechanism.noise
-        more = {"threshold": int(float(noise.threshold)), "at_most": noise.at_most}
-        yield from _cell_settings(mechanism.question, more)
-
-
-def _cell_settings(question: Histogram, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Keys; or a number of bins, if that may be what the edges mean, and a list of edges."""
-    given = {"column": question.value.name, "count": question.of, **more}
-    labels = question.labels if question.other is None else question.labels[:-1]
-    if not question.edges:
-        yield {**given, "keys": list(labels)}
-        return
-    if len(question.edges) == 3:
-        low, high, number = question.edges
-        yield {**given, "bins": int(number), "bounds": [low, high]}
-    yield {**given, "bins": list(question.edges)}
-
-
-def _discover_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism, Discovered):
-        yield {"column": mechanism.question.value.name, "count": mechanism.question.of}
-
-
-def _top_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism, MostFrequent):
-        yield {"column": mechanism.question.value.name, "at_most": mechanism.k}
-
-
 CELLS = (
     QuestionKind(
         "histogram", "How many rows, or units, have each of the stated values, or lie in each bin.",
         (*_CELLS, Key("other", "text", "what all other values are called; 'other' by default"), keys.NOISE),
-        _histogram, _counts, accuracy=_for_all, cells=True, from_zero=True, amount=always, numbers=_number_of_cells,
-        settings=_histogram_settings,
+        CountedCells, _counts, noised=Asked.noised, accuracy=_for_all, cells=True, from_zero=True, amount=always,
+        numbers=_number_of_cells,
         example='column = "age"\nbins = 10\nbounds = [0, 100]',
     ),
     QuestionKind(
         "discover", "Which values occur, and how many rows or units have them: values that enough units have.",
-        (keys.COLUMN, keys.COUNTED, keys.WHERE), _discover, _discovered, accuracy=_shown_from, delta=True, cells=True,
+        (keys.COLUMN, keys.COUNTED, keys.WHERE), Discover, _discovered, noised=_with_delta, accuracy=_shown_from,
+        delta=True, cells=True,
         from_zero=True, amount=always, numbers=lambda values: MOST_KEYS,
         noise="Laplace, on counts; a value that few have is not shown", outcomes=("any", "none"),
-        settings=_discover_settings, example='column = "diagnosis"',
+        example='column = "diagnosis"',
     ),
     QuestionKind(
         "top", "The values that most units have, most frequent first, without counts: charged by how many are found.",
-        (keys.COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), keys.WHERE), _top,
-        _most, cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"), accuracy=_names,
-        numbers=lambda values: int(values["at_most"]), settings=_top_settings,
+        (keys.COLUMN, Key("at_most", "whole", "the most values that are looked for", required=True), keys.WHERE), Top,
+        _most, noised=_with_delta, cells=True, noise="on the order (top-k)", delta=True, outcomes=("any", "none"),
+        accuracy=_names, numbers=lambda values: int(values["at_most"]),
         example='column = "diagnosis"\nat_most = 3',
     ),
     QuestionKind(
         "above", "Which cells of a histogram are above a threshold (sparse vector): charged for those that are.",
-        _LARGE, _find, _above, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
-        accuracy=_names, numbers=_number_of_cells, settings=_above_settings,
+        _LARGE, LargeCells, _above, cells=True, noise=_SPARSE, cheapest=_none, outcomes=("any", "none"),
+        accuracy=_names, numbers=_number_of_cells,
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',
     ),
     QuestionKind(
         "large", "The cells above a threshold with their counts: finds them, then spends its remaining ε on counts.",
         (*_LARGE, Key("find_share", "part", "the share of ε for finding them; the rest is for their counts. 0.5 by "
                       "default")),
-        _find, _large, cells=True, from_zero=True, amount=always, noise=_SPARSE, then=_values, first_share=_find_share,
+        LargeCells, _large, noised=_first_step, cells=True, from_zero=True, amount=always, noise=_SPARSE, then=_values,
+        first_share=_find_share,
         cheapest=_none, outcomes=("any", "none"), numbers=_number_of_cells,
         accuracy=lambda asked, mechanism: NoBar("it depends on the ε that finding cells leaves", later=True),
         example='column = "diagnosis"\nkeys = ["flu", "cold"]\nthreshold = 500\nat_most = 2',

@@ -30,6 +30,7 @@ from expost.study.kinds.kind import (
     listed,
     name_size,
 )
+from expost.study.kinds.searched import NO_GROUP_BOUNDS, OPTIONAL_BOUNDS, OPTIONAL_PAIRS
 from expost.study.shown import EACH
 
 TYPICAL_SIZE = 1_000
@@ -37,8 +38,10 @@ TYPICAL_SIZE = 1_000
 OF_TYPICAL_SIZE = f"each, if {TYPICAL_SIZE:,} values count"
 BY_SPREAD = "each, by how far its values spread"
 OF_MODELS = "each, by the data"
+BY_SUMS = "each, by its sums"
 _NOT_BEFORE = {
     BY_SPREAD: NoBar("it depends on how far the values of a group spread, which is private", later=True),
+    BY_SUMS: NoBar("it depends on how large the two sums of a group are, which is private", later=True),
     OF_MODELS: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
 }
 _BY = Key("by", "columns", "ask about each group of rows: the columns, or expressions, that tell them apart")
@@ -63,7 +66,7 @@ def grouped(kind: QuestionKind) -> QuestionKind:
             _refuse_alone(asked)
             return kind.mechanism(asked)
         if kind.of_groups is not None:
-            return _all_at_once(asked, kind.of_groups)
+            return _all_at_once(asked, kind)
         if "by_keys" not in asked.question.values:
             raise InvalidValue("'by' says what tells groups apart: state in 'by_keys' which there are")
 
@@ -107,7 +110,7 @@ def grouped(kind: QuestionKind) -> QuestionKind:
         return kind.numbers(values) * (1 + _number_of_groups(values)) if "by" in values else kind.numbers(values)
 
     return replace(
-        kind, keys=(*kind.keys, *keys), mechanism=mechanism, answer=answer, accuracy=accuracy, numbers=numbers
+        kind, keys=(*kind.keys, *keys), made=mechanism, answer=answer, accuracy=accuracy, numbers=numbers
     )  # fmt: skip
 
 
@@ -176,11 +179,25 @@ def _refuse_alone(asked: Asked) -> None:
             raise InvalidValue(f"'by' says what tells groups apart: state it, or leave {name!r} out")
 
 
-def _all_at_once(asked: Asked, how: OfGroups) -> Mechanism:
+def _all_at_once(asked: Asked, kind: QuestionKind) -> Mechanism:
+    values = asked.question.values
+    _refuse_in_groups(asked, kind)
+    record: Any = kind.record_of(values)
     groups = _groups(asked, asked.rows)
-    statistic = groups.asked(how.statistic(asked))
+    statistic = groups.asked(record)
     question = groups.agg(total=asked.get("by_total", False), **{statistic.name: statistic})
-    return asked.made(question, delta=0 if groups.keys else asked.delta)
+    return asked.noised(question) if groups.keys else asked.made(question, delta=asked.delta)
+
+
+def _refuse_in_groups(asked: Asked, kind: QuestionKind) -> None:
+    """Refuse what no groups are asked with."""
+    values = asked.question.values
+    if values.get("noise", "laplace") != "laplace" and "by_keys" not in values:
+        raise InvalidValue("groups that are found have Laplace noise: state 'by_keys', or leave 'noise' out")
+    if "accuracy" in values:
+        raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
+    if "bounds" not in values and any(key in (OPTIONAL_BOUNDS, OPTIONAL_PAIRS) for key in kind.keys):
+        raise InvalidValue(NO_GROUP_BOUNDS)
 
 
 def _of_frame(asked: Asked, made: NoisyStatistics, frame: Frame, how: OfGroups) -> dict[str, Answer]:

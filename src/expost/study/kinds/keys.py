@@ -21,13 +21,20 @@ ACCURACY = Key(
     'truth such as "2 %". As little ε as that takes is charged; a share reserves all that remains, or the ε stated '
     "beside it",
 )
-COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"))
+COUNTED = Key("count", "text", "what is counted: rows, or units", choices=("rows", "units"), setting="of")
 NOISE = Key(
     "noise",
     "text",
     "laplace, the default; gaussian, which needs a delta, unless accounting is renyi; or best, the more accurate one",
     choices=("laplace", "gaussian", "best"),
     needs_delta=("gaussian", "best"),
+)
+SUMS_NOISE = Key(
+    "noise",
+    "text",
+    "laplace, the default; or gaussian, which needs a delta, unless accounting is renyi",
+    choices=("laplace", "gaussian"),
+    needs_delta=("gaussian",),
 )
 FEATURES = Key("features", "texts", "the columns that explain", required=True)
 TARGET = Key("target", "text", "the column that is explained", required=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from expost.accounting.capacities import LedgerMeters
 from expost.accounting.tariff import Charge
@@ -16,9 +16,9 @@ from expost.frame import Frame, number_text
 from expost.guarantee import Guarantee
 from expost.ledger.imagined import Imagined
 from expost.mechanism import Mechanism, Release
-from expost.mentions import printable
+from expost.mentions import brief, printable
 from expost.question import Question as Asking
-from expost.questions import NumericStatistic, Statistic, Statistics
+from expost.questions import NoisyStatistics, QuestionRecord
 from expost.study.grammar import Key
 from expost.study.model import Question
 
@@ -101,6 +101,20 @@ class Asked:
         """The mechanism of a question to a table, for the ε of this one unless another is stated."""
         mechanism: Mechanism = question.mechanism(**{"epsilon": self.epsilon, **terms})
         return mechanism
+
+    def noised(self, question: Asking) -> Mechanism:
+        """The question with the noise that was asked for: by default Laplace."""
+        wanted, replayed = self.get("noise", "laplace"), self.replayed
+        if wanted == "laplace" or (replayed and not self.delta):
+            return self.made(question)
+        if not self.delta and self.meters is None:
+            raise InvalidValue(
+                "Gaussian noise needs a δ where the basic sum is the only meter: leave 'noise' out, or state 'delta'"
+            )
+        normal = self.made(question, delta=self.delta, noise="gaussian", meters=self.meters)
+        if wanted == "gaussian" or replayed:
+            return normal
+        return min(self.made(question), normal, key=_first_error)
 
     @property
     def columns(self) -> Column:
@@ -186,6 +200,13 @@ def _numbers_of(value: Any) -> list[float]:
     return [float(one) for one in each if isinstance(one, int | float) and not isinstance(one, bool)]
 
 
+def _first_error(mechanism: Any) -> float:
+    """What two kinds of noise are compared by."""
+    if isinstance(mechanism, NoisyStatistics):
+        return mechanism.first_bound
+    return float(mechanism.error_bound(CONFIDENCE))
+
+
 class Unanswerable(Exception):
     """A question that cannot be asked after what was released before; the message says why. Others can."""
 
@@ -198,7 +219,6 @@ class Unscaled(Unanswerable):
 class OfGroups:
     """How a kind is asked about all groups of rows in one charge."""
 
-    statistic: Callable[[Asked], Statistic]
     answer: Callable[[Asked, Any, float | None], Answer]
     """From the value of one group, and its error: of quantiles in ranks."""
     about: str = "each"
@@ -214,7 +234,8 @@ class QuestionKind:
     name: str
     help: str
     keys: tuple[Key, ...]
-    mechanism: Callable[[Asked], Mechanism]
+    asks: type[QuestionRecord[Any]] | Callable[[Asked], Mechanism]
+    """The record of its settings; or how it becomes a mechanism, if no record of a table says it."""
     answer: Callable[[Asked, Any, Any], Answer]
     """From what was asked, its mechanism and its output."""
     example: str
@@ -253,8 +274,50 @@ class QuestionKind:
     """How groups are asked all at once; None if each is asked by itself."""
     numbers: Callable[[Mapping[str, Any]], int] = lambda values: 1 + listed(values)
     """The most numbers that one answer has, from its settings alone; a name of many characters counts as several."""
-    settings: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda mechanism: ()
-    """The other direction of ``mechanism``: settings that may ask for this one on a table, the plainest first."""
+    noised: Callable[[Asked, Any], Mechanism] = lambda asked, question: asked.made(question)
+    """The mechanism of a question to a table."""
+    made: Callable[[Asked], Mechanism] | None = None
+    """How it becomes a mechanism in two steps, or for each of several groups; its record says what is asked."""
+
+    @property
+    def record(self) -> type[QuestionRecord[Any]] | None:
+        """The record of its settings, if it asks a table."""
+        return cast("type[QuestionRecord[Any]]", self.asks) if isinstance(self.asks, type) else None
+
+    def mechanism(self, asked: Asked) -> Mechanism:
+        """The mechanism of a question, from public facts alone."""
+        if self.made is not None:
+            return self.made(asked)
+        if not isinstance(self.asks, type):
+            return self.asks(asked)
+        question: Any = asked.rows.asked(self.record_of(asked.question.values))
+        return self.noised(asked, question)
+
+    def record_of(self, values: Mapping[str, Any]) -> QuestionRecord[Any]:
+        """What a study asks with these values."""
+        record, own = self.record, self._recorded
+        assert record is not None
+        return record.from_settings(
+            {name: key.read(values[key.name]) for name, key in own.items() if key.name in values}
+        )
+
+    def stated(self, record: QuestionRecord[Any]) -> dict[str, Any]:
+        """How a study asks what a record says. Raises ``InvalidValue`` for a setting that it has no words for."""
+        own = self._recorded
+        found = record.settings(*(name for name, key in own.items() if key.required))
+        for name, value in found.items():
+            if name not in own or own[name].wrong(value):
+                raise InvalidValue(
+                    f"a {self.name} with {name}={brief(getattr(record, name))} has no words in a study, nor in a "
+                    "question to a service: leave that out"
+                )
+        return {own[name].name: value for name, value in found.items()}
+
+    @property
+    def _recorded(self) -> dict[str, Key]:
+        """The keys of what its record has, by the names there."""
+        names = () if self.record is None else self.record.names()
+        return {key.setting or key.name: key for key in self.keys if (key.setting or key.name) in names}
 
     def charges(self, asked: Asked, mechanism: Mechanism, budget: Imagined) -> tuple[Charge, Charge]:
         """What it costs at worst and at best."""
@@ -300,14 +363,3 @@ def listed(values: Mapping[str, Any], *which: str) -> int:
 def always(asked: Asked) -> bool:
     """Whatever is asked."""
     return True
-
-
-def statistic_of(question: Any) -> Statistic | None:
-    """The one statistic that a question is about, of a table or of its groups."""
-    asked = question.asked if isinstance(question, NumericStatistic) else question
-    return asked.statistics[0] if isinstance(asked, Statistics) and len(asked.statistics) == 1 else None
-
-
-def known_settings(**settings: Any) -> dict[str, Any]:
-    """Those settings that are not None."""
-    return {key: value for key, value in settings.items() if value is not None}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from expost.data.lost import Lost, LostShare, LostShares, NoisyLost
+from expost.data.lost import LostShare, LostShares, NoisyLost
 from expost.frame import number_text
-from expost.mechanism import Mechanism
+from expost.questions import LostValues
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import Accuracy, Answer, Asked, QuestionKind, known_settings
+from expost.study.kinds.kind import Accuracy, Answer, Asked, QuestionKind
 from expost.study.model import Question
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts in other questions", required=True)
@@ -20,11 +20,6 @@ CLIPPED = ("sum", "mean", "variance")
 """The kinds whose answers change with every value that is moved to a bound."""
 COUNTING = ("count", "histogram")
 """The kinds that count rows, so that those which the cap leaves out are missing."""
-
-
-def _lost(asked: Asked) -> Mechanism:
-    question = asked.rows.lost(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
-    return asked.made(question)
 
 
 def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
@@ -45,12 +40,6 @@ def _accuracy(asked: Asked, mechanism: NoisyLost) -> Accuracy:
     values = known or 1_000
     about = "percentage points" if known else f"percentage points, if {values:,} values count"
     return Accuracy(100 * mechanism.expected_error(values, values), about, within=100, nominal=not known)
-
-
-def _settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism.question, Lost):
-        value = mechanism.question.value
-        yield known_settings(column=value.expression.name, bounds=[*value.bounds], missing=value.missing)
 
 
 def same_values(one: Question, other: Question) -> bool:
@@ -107,7 +96,7 @@ def _direction(found: LostShares, question: Question) -> str:
 LOSSES = (
     QuestionKind(
         "lost", "How many values lie outside of bounds, and how many units have more rows than count.",
-        (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE), _lost, _answer, accuracy=_accuracy, settings=_settings,
+        (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE), LostValues, _answer, accuracy=_accuracy,
         noise="Laplace, on the numbers of values and of units", covers="noise, in 95 of 100 cases",
         example='column = "cost"\nbounds = [0, 1000]',
     ),

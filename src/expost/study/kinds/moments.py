@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 from expost.data import NoisySearched
 from expost.data.searched import FoundMoment
-from expost.data.winsorized import NoisyWinsorizedMean, WinsorizedMean
-from expost.errors import InvalidValue
+from expost.data.winsorized import NoisyWinsorizedMean
 from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism, Withheld
 from expost.mechanisms import TrimmedMean
@@ -18,11 +16,11 @@ from expost.mechanisms.moments.geometric_cells import Interval
 from expost.mechanisms.moments.moments import Winsorized
 from expost.mechanisms.moments.pairs import FoundCovariance
 from expost.mechanisms.moments.trimmed import why_no_error
-from expost.questions import Correlation, Covariance, NoisyStatistics, Statistic, Variance
+from expost.questions import ClampedMean, Correlation, Covariance, NoisyStatistics, Ratio, Variance
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.bounded import TOO_FEW_VALUES, column_settings
-from expost.study.kinds.groups import BY_SPREAD, OF_TYPICAL_SIZE, grouped
+from expost.study.kinds.bounded import TOO_FEW_VALUES
+from expost.study.kinds.groups import BY_SPREAD, BY_SUMS, OF_TYPICAL_SIZE, grouped
 from expost.study.kinds.kind import (
     Accuracy,
     Answer,
@@ -31,65 +29,33 @@ from expost.study.kinds.kind import (
     OfGroups,
     QuestionKind,
     always,
-    statistic_of,
 )
-from expost.study.kinds.numbers import bounds_width, of_group, of_typical_size, settings_of
+from expost.study.kinds.numbers import bounds_width, of_group, of_sums, of_typical_size
 from expost.study.kinds.searched import (
     FOUND_LATER,
-    NO_GROUP_BOUNDS,
     OPTIONAL_BOUNDS,
     OPTIONAL_PAIRS,
     found_answer,
-    group_bounds,
     moved_into,
-    searched_settings,
 )
 
 _LOOSE = Key("bounds", "pair", "values are moved into these bounds, which may be loose", required=True)
 _ANY = Key("bounds", "pair", "values are moved into these bounds, which may be loose; without them they have any size")
 _TRIM = Key("trim", "number", "the share that is left out, or clamped, on either side, such as 0.05", required=True)
 _COLUMNS = Key("columns", "texts", "two columns, or expressions such as cost / 100", required=True)
-_PAIRED = (_COLUMNS, OPTIONAL_PAIRS, keys.EMPTY, keys.WHERE)
+_PAIRED = (_COLUMNS, OPTIONAL_PAIRS, keys.EMPTY, keys.WHERE, keys.SUMS_NOISE)
 _CLAMPED = (
     "noise on the mean, in 95 of 100 cases; not how far the two quantiles are off, nor what clipping to them or "
     "leaving out rows changes"
 )
+_IS_ZERO = "what it is divided by came out as 0"
+_MAY_BE_ZERO = "what it is divided by may be 0, so that nobody knows how far off it is"
+_TWO_BOUNDS = Key("bounds", "pairs", "the lowest and the highest value of each column that count; others are moved "
+                  "there", required=True)  # fmt: skip
+_BY_BOTH = NoBar("it depends on how large the two sums are, which is private", later=True)
 _SUMS = "on sums of values and of their products"
 FOUND_LATER_BY_SPREAD = NoBar("it depends on how far the values spread, which is private", later=True)
 _EXAMPLE = 'columns = ["age", "cost"]\nbounds = [[0, 100], [0, 1000]]'
-
-
-def _variance(asked: Asked) -> Mechanism:
-    bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
-    question: Any = asked.rows.variance(asked["column"], bounds=bounds, missing=asked.get("missing", "drop"))
-    return asked.made(question)
-
-
-def _variance_of(asked: Asked) -> Variance:
-    return Variance(asked["column"], group_bounds(asked), asked.get("missing", "drop"))
-
-
-def _pair_of(kind: type[Covariance | Correlation]) -> Callable[[Asked], Statistic]:
-    def statistic(asked: Asked) -> Statistic:
-        if "bounds" not in asked.question.values:
-            raise InvalidValue(NO_GROUP_BOUNDS)
-        return kind(tuple(asked["columns"]), [tuple(each) for each in asked["bounds"]], asked.get("missing", "drop"))
-
-    return statistic
-
-
-def _paired(asked: Asked) -> Mechanism:
-    if len(asked["columns"]) != 2:
-        raise InvalidValue(f"a {asked.question.kind} is of two columns, got {len(asked['columns'])}")
-    ask = getattr(asked.rows, asked.question.kind)
-    question = ask(*asked["columns"], bounds=asked.get("bounds"), missing=asked.get("missing", "drop"))
-    return asked.made(question)
-
-
-def _winsorized(asked: Asked) -> Mechanism:
-    bounds = tuple(asked["bounds"]) if "bounds" in asked.question.values else None
-    question = asked.rows.winsorized_mean(asked["column"], trim=asked["trim"], bounds=bounds, **asked.given("missing"))
-    return asked.made(question)
 
 
 def _trimmed(asked: Asked) -> Mechanism:
@@ -142,20 +108,18 @@ def bounds_area(asked: Asked) -> float:
     return float(prod(high - low for low, high in asked["bounds"]))
 
 
-def _settings(kind: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
-    def settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-        statistic = statistic_of(mechanism.question)
-        if statistic is not None and statistic.kind == kind:
-            yield settings_of(statistic)
-        yield from searched_settings(mechanism, kind)
-
-    return settings
+def _quotient(asked: Asked, mechanism: NoisyStatistics, value: Any) -> Answer:
+    found = mechanism.answer_of(value, None)
+    return replace(_quotient_of_group(asked, found.value, found.error), beside=None, released=value)
 
 
-def _winsorized_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(mechanism.question, WinsorizedMean):
-        ranks = mechanism.question.ranks
-        yield {"trim": float(ranks.levels[0]), **column_settings(ranks)}
+def _quotient_of_group(asked: Asked, value: Any, error: float | None) -> Answer:
+    """With an error bar, unless noise may have made what it is divided by of 0."""
+    if not isfinite(value):
+        return Answer(f"no number: {_IS_ZERO}", None, beside="", released=value)
+    if error is None or not isfinite(error):
+        return Answer(f"{number_text(value)}; {_MAY_BE_ZERO}", value, beside="", released=value)
+    return Answer(with_error(value, error), value, error, beside="", released=value)
 
 
 _TRIMMED = QuestionKind(
@@ -166,28 +130,35 @@ _TRIMMED = QuestionKind(
 )  # fmt: skip
 MOMENTS = (*map(grouped, (
     QuestionKind(
-        "variance", "The variance of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.EMPTY, keys.WHERE), _variance,
-        _number, number=True, noise=_SUMS, accuracy=_bar,
-        of_groups=OfGroups(_variance_of, of_group, OF_TYPICAL_SIZE, lambda asked: bounds_width(asked) ** 2 / 4),
+        "variance", "The variance of a column.",
+        (keys.COLUMN, OPTIONAL_BOUNDS, keys.EMPTY, keys.WHERE, keys.SUMS_NOISE), Variance, _number,
+        noised=of_sums, number=True, noise=_SUMS, accuracy=_bar,
+        of_groups=OfGroups(of_group, OF_TYPICAL_SIZE, lambda asked: bounds_width(asked) ** 2 / 4),
         amount=always,
-        settings=_settings("variance"),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "covariance", "The covariance of two columns.", _PAIRED, _paired, _number, number=True, noise=_SUMS,
-        accuracy=_bar, settings=_settings("covariance"), example=_EXAMPLE,
-        of_groups=OfGroups(_pair_of(Covariance), of_group, OF_TYPICAL_SIZE, lambda asked: bounds_area(asked) / 2),
+        "covariance", "The covariance of two columns.", _PAIRED, Covariance, _number, noised=of_sums, number=True,
+        noise=_SUMS, accuracy=_bar, example=_EXAMPLE,
+        of_groups=OfGroups(of_group, OF_TYPICAL_SIZE, lambda asked: bounds_area(asked) / 2),
     ),
     QuestionKind(
-        "correlation", "The correlation of two columns, from -1 to 1.", _PAIRED, _paired, _number, number=True,
-        noise=_SUMS, accuracy=_bar, settings=_settings("correlation"), example=_EXAMPLE,
-        of_groups=OfGroups(_pair_of(Correlation), of_group, BY_SPREAD),
+        "correlation", "The correlation of two columns, from -1 to 1.", _PAIRED, Correlation, _number, noised=of_sums,
+        number=True, noise=_SUMS, accuracy=_bar, example=_EXAMPLE,
+        of_groups=OfGroups(of_group, BY_SPREAD),
+    ),
+    QuestionKind(
+        "ratio", "The sum of one column over the sum of another, such as cost per visit.",
+        (_COLUMNS, _TWO_BOUNDS, keys.DROPPED, keys.WHERE, keys.SUMS_NOISE), Ratio, _quotient, noised=of_sums,
+        number=True, of_groups=OfGroups(_quotient_of_group, BY_SUMS),
+        accuracy=lambda asked, mechanism: _BY_BOTH,
+        example='columns = ["cost", "visits"]\nbounds = [[0, 1000], [0, 20]]',
     ),
     QuestionKind(
         "winsorized_mean", "The mean of values clamped to two of their quantiles, which are found privately first.",
-        (keys.COLUMN, _TRIM, _ANY, keys.DROPPED, keys.WHERE), _winsorized, _number, number=True,
+        (keys.COLUMN, _TRIM, _ANY, keys.DROPPED, keys.WHERE), ClampedMean, _number, number=True,
         noise="two quantiles chosen by rank, then Laplace, on the mean between them", accuracy=_bar,
-        covers=_CLAMPED, settings=_winsorized_settings,
+        covers=_CLAMPED,
         example='column = "cost"\ntrim = 0.05\nbounds = [0, 1000000]',
     ),
 )), _TRIMMED)  # fmt: skip

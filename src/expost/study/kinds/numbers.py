@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from expost.checks import share_of
-from expost.cost import exact
 from expost.data import Noisy, NoisySearched, NoisyUntil, NumericQuestion
 from expost.errors import InvalidValue
 from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism
-from expost.mechanisms import RelativeError
-from expost.question import Question
-from expost.questions import Count, Mean, NoisyStatistics, Statistic, Sum
+from expost.questions import Count, Mean, NoisyStatistics, Sum
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_TYPICAL_SIZE, grouped
@@ -27,83 +23,36 @@ from expost.study.kinds.kind import (
     OfGroups,
     QuestionKind,
     always,
-    statistic_of,
 )
-from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answer, group_bounds, searched_settings
+from expost.study.kinds.searched import FOUND_LATER, OPTIONAL_BOUNDS, found_answer, group_bounds
 
 _BOUNDS = Key("bounds", "pair", "the lowest and the highest value that counts; others are moved there", required=True)
-
-
-def noisy(asked: Asked, question: NumericQuestion[Any]) -> Any:
-    """The question with the noise that was asked for."""
-    wanted, replayed = asked.get("noise", "laplace"), asked.replayed
-    if wanted == "laplace" or (replayed and not asked.delta):
-        return asked.made(question)
-    if not asked.delta and asked.meters is None:
-        raise InvalidValue(
-            "Gaussian noise needs a δ where the basic sum is the only meter: leave 'noise' out, or state 'delta'"
-        )
-    normal: Any = asked.made(question, delta=asked.delta, noise="gaussian", meters=asked.meters)
-    if wanted == "gaussian" or replayed:
-        return normal
-    pure: Any = asked.made(question)
-    return min(pure, normal, key=lambda one: one.error_bound(CONFIDENCE))
 
 
 def _with_noise(asked: Asked, question: NumericQuestion[Any]) -> Mechanism:
     """The question with the noise that was asked for, or that the wanted accuracy allows."""
     wanted = asked.get("accuracy")
     if wanted is None:
-        return noisy(asked, question)  # type: ignore[no-any-return]
+        return asked.noised(question)
     if asked.get("noise", "laplace") != "laplace":
         raise InvalidValue("an accuracy is reached with Laplace noise: leave 'noise' out, or state an ε instead")
     return asked.made(question, within=wanted)
 
 
-def _count(asked: Asked) -> Mechanism:
-    of = asked.get("count", "rows")
-    question = asked.rows.count(of=of)
+def _counted(asked: Asked, question: NumericQuestion[Any]) -> Mechanism:
     if not question.sensitivity.l1:
         raise InvalidValue(
-            f"under substitute the number of {of} is public: leave this question out, which would cost ε for nothing, "
-            "or count some of them, with 'where'"
+            f"under substitute the number of {asked.get('count', 'rows')} is public: leave this question out, which "
+            "would cost ε for nothing, or count some of them, with 'where'"
         )
     return _with_noise(asked, question)
 
 
-def _sum(asked: Asked) -> Mechanism:
-    question = asked.rows.sum(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
-    return _with_noise(asked, question)
-
-
-def _mean(asked: Asked) -> Mechanism:
-    if "bounds" not in asked.question.values:
-        question: Question = asked.rows.mean(asked["column"], missing=asked.get("missing", "drop"))
-    else:
-        question = asked.rows.mean(asked["column"], bounds=tuple(asked["bounds"]), **asked.given("missing"))
-    return asked.made(question)
-
-
-def _counted(asked: Asked) -> Count:
-    _plain(asked)
-    return Count(asked.get("count", "rows"))
-
-
-def _summed(asked: Asked) -> Sum:
-    _plain(asked)
-    return Sum(asked["column"], tuple(asked["bounds"]), **asked.given("missing"))
-
-
-def _averaged(asked: Asked) -> Mean:
-    return Mean(asked["column"], group_bounds(asked), **asked.given("missing"))
-
-
-def _plain(asked: Asked) -> None:
-    """What can be asked about groups."""
-    if asked.get("noise", "laplace") != "laplace":
-        raise InvalidValue("groups are asked with Laplace noise: leave 'noise' out, or ask for a histogram")
-    if "accuracy" in asked.question.values:
-        raise InvalidValue("an accuracy is of one answer, not of several groups: leave 'by' out, or state an ε instead")
+def of_sums(asked: Asked, question: Any) -> Mechanism:
+    """With the noise that was asked for; where a range is found first, there is one kind."""
+    if asked.get("noise", "laplace") != "laplace" and "bounds" not in asked.question.values:
+        raise InvalidValue("where a range is found first noise is Laplace: state 'bounds', or leave 'noise' out")
+    return asked.noised(question)
 
 
 def bounds_width(asked: Asked) -> float:
@@ -196,53 +145,25 @@ def _from_zero(asked: Asked) -> bool:
     return low * high >= 0 or 100 * near <= far
 
 
-def _count_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    statistic = statistic_of(mechanism.question)
-    if isinstance(statistic, Count):
-        yield {"count": statistic.of, **_share_wanted(mechanism)}
-
-
-def _sum_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(statistic := statistic_of(mechanism.question), Sum):
-        yield {**settings_of(statistic), **_share_wanted(mechanism)}
-
-
-def _mean_settings(mechanism: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(statistic := statistic_of(mechanism.question), Mean):
-        yield settings_of(statistic)
-    yield from searched_settings(mechanism, "mean")
-
-
-def settings_of(statistic: Statistic) -> dict[str, Any]:
-    """The settings of a statistic as a study states them."""
-    return {name: value for name, value in statistic.settings().items() if (name, value) != ("missing", "drop")}
-
-
-def _share_wanted(mechanism: Any) -> dict[str, Any]:
-    """How accurate the answer must be, if noise is reduced until it is."""
-    if not isinstance(mechanism, NoisyUntil) or not isinstance(mechanism.noise.until, RelativeError):
-        return {}
-    return {"accuracy": f"{float(100 * exact(mechanism.noise.until.within, 'within')):g} %"}
-
-
 TOTALS = tuple(map(grouped, (
     QuestionKind(
-        "count", "How many rows, or units, there are.", (keys.WHERE, keys.COUNTED, keys.NOISE, keys.ACCURACY), _count,
-        _number, accuracy=_accuracy, number=True, from_zero=True, amount=always, of_groups=OfGroups(_counted, of_group),
-        settings=_count_settings,
+        "count", "How many rows, or units, there are.", (keys.WHERE, keys.COUNTED, keys.NOISE, keys.ACCURACY), Count,
+        _number, noised=_counted, accuracy=_accuracy, number=True, from_zero=True, amount=always,
+        of_groups=OfGroups(of_group),
         example='where = "visits > 0"',
     ),
     QuestionKind(
         "sum", "The sum of a column.",
-        (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE, keys.NOISE, keys.ACCURACY), _sum, _number, accuracy=_accuracy,
-        number=True, from_zero=True, amount=_from_zero, of_groups=OfGroups(_summed, of_group), settings=_sum_settings,
+        (keys.COLUMN, _BOUNDS, keys.DROPPED, keys.WHERE, keys.NOISE, keys.ACCURACY), Sum, _number, noised=_with_noise,
+        accuracy=_accuracy,
+        number=True, from_zero=True, amount=_from_zero, of_groups=OfGroups(of_group),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
     QuestionKind(
-        "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE), _mean, _average,
+        "mean", "The mean of a column.", (keys.COLUMN, OPTIONAL_BOUNDS, keys.DROPPED, keys.WHERE, keys.SUMS_NOISE),
+        Mean, _average, noised=of_sums,
         accuracy=_average_accuracy, number=True, amount=_from_zero,
-        of_groups=OfGroups(_averaged, of_group, OF_TYPICAL_SIZE, bounds_width),
-        settings=_mean_settings,
+        of_groups=OfGroups(of_group, OF_TYPICAL_SIZE, bounds_width),
         example='column = "cost"\nbounds = [0, 1000]',
     ),
 )))  # fmt: skip

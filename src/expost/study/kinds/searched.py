@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import ceil
-from typing import Any
 
-from expost.data.searched import FoundMoment, Searched
+from expost.data.searched import FoundMoment
 from expost.errors import InvalidValue
 from expost.frame import number_text, with_error
 from expost.mechanism import Withheld
 from expost.mechanisms.moments.geometric_cells import Interval
 from expost.study.grammar import Key
-from expost.study.kinds.kind import Answer, Asked, NoBar, known_settings
+from expost.study.kinds.kind import Answer, Asked, NoBar
 
 _FOUND = (
     "Without them a range is found first, for as much of ε as that takes; what it does not use is refunded. If none is "
@@ -48,15 +47,6 @@ def moved_into(ranges: Sequence[Interval], outside: float | None, beyond: float 
         return f"{share}, and nobody knows how far"
     (low, high), *_ = ranges
     return f"{share}, and ± counts them as if within {number_text(low - beyond)} to {number_text(high + beyond)}"
-
-
-def searched_settings(mechanism: Any, statistic: str) -> Iterator[dict[str, Any]]:
-    """How a study asks for a statistic without bounds."""
-    question = mechanism.question
-    if isinstance(question, Searched) and question.statistic == statistic:
-        names = [value.name for value in question.values]
-        of: dict[str, Any] = {"columns": names} if len(names) > 1 else {"column": names[0]}
-        yield of | known_settings(missing=question.missing)
 
 
 NO_GROUP_BOUNDS = "groups are asked all at once, within bounds: state 'bounds', or leave 'by' out"

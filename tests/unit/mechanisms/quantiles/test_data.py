@@ -136,7 +136,7 @@ def test_quantiles_ascend(quantiles: Any) -> None:
     [
         5,
         np.zeros((2, 2)),
-        [1, 2],
+        {1, 2},
         mech.Tally(np.arange(3), np.zeros(3)),
         mech.Tally(np.arange(3), np.arange(2)),
     ],

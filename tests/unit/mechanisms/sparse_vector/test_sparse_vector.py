@@ -287,7 +287,7 @@ def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
 
 def test_bad_data_and_questions_are_free() -> None:
     ledger = xp.Ledger(epsilon=1)
-    for data in (np.zeros((2, 2)), 5, [1, 2], np.array(["a"]), None):
+    for data in (np.zeros((2, 2)), 5, {1, 2}, np.array(["a"]), None):
         with pytest.raises(xp.InvalidValue):
             ledger.run(vector(), on=data)  # type: ignore[misc]
     ask = asking(ledger)

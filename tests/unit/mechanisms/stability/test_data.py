@@ -64,7 +64,7 @@ def test_any_values_are_answered(mechanism: xp.Mechanism, data: Any) -> None:
         (np.zeros(0), "at least one record"),
         (np.array(["a"]), "dtype"),
         (np.array([1j]), "dtype"),
-        ([1.0, 2.0], "numpy array"),
+        ({1.0, 2.0}, "numpy array"),
     ],
 )
 def test_public_mistakes_are_free(mechanism: xp.Mechanism, data: Any, rule: str) -> None:
