@@ -183,6 +183,9 @@ class Engine(Protocol):
     def transaction(self) -> AbstractContextManager[Rows]:
         """A transaction that writes tables directly, for copies of whole ledgers."""
 
+    def mark(self) -> str:
+        """What tells this database from others, wherever it is and however it is addressed; made if there is none."""
+
     def backup(self, path: str) -> None:
         """Copy the whole database into a new SQLite file."""
 

@@ -276,6 +276,15 @@ class PostgresEngine:
             with writer.transaction():
                 yield run
 
+    def mark(self) -> str:
+        """The numbers of the server and of the database in it, and the schema."""
+        sql = (
+            "SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database())::bigint, "
+            "current_schema() FROM pg_control_system()"
+        )
+        ((server, database, schema),) = self.rows(sql)
+        return sha256(f"{server}-{database}-{schema}")[:16]
+
     def backup(self, path: str) -> None:
         """Not supported: a server has no file, so its ledgers are copied one by one."""
         raise NotImplementedError

@@ -245,6 +245,20 @@ class SqliteEngine:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
 
+    def mark(self) -> str:
+        """The user version in the file's header, which nothing else uses; drawn if there is none."""
+
+        def drawn(cursor: apsw.Cursor) -> int:
+            known: Any = cursor.execute("PRAGMA user_version").get
+            number: int = known or 1 + secrets.randbelow(2**31 - 1)
+            if not known:
+                cursor.execute(f"PRAGMA user_version = {number}").fetchall()
+            return number
+
+        self._refuse_reading()
+        with self._translated():
+            return f"{self._transact(drawn):08x}"
+
     def backup(self, path: str) -> None:
         """Copy a snapshot of the whole database into a new file."""
         with self._translated():
