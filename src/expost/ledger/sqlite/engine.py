@@ -24,6 +24,7 @@ from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable, 
 from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
+from expost.ledger.gate import GATE
 from expost.ledger.operations import Create
 from expost.ledger.remedies import VERIFY, no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
@@ -114,7 +115,7 @@ class SqliteEngine:
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account."""
         self._refuse_reading()
-        with self._translated():
+        with GATE.held(), self._translated():
             head = self._transact(lambda cursor: create_books(cursor, operation, self.settings, self.heads))
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
@@ -227,14 +228,14 @@ class SqliteEngine:
         self._fork.take()
         self.close()
 
-    def resume(self) -> None:
+    def resume(self, *, child: bool) -> None:
         """Called after a fork, in both processes."""
         self._fork.leave()
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
         """A transaction that writes tables directly."""
-        with self._translated():
+        with GATE.held(), self._translated():
             writer, self._version = self._writing(), None
             try:
                 writer.execute("BEGIN IMMEDIATE")
@@ -256,12 +257,12 @@ class SqliteEngine:
             return number
 
         self._refuse_reading()
-        with self._translated():
+        with GATE.held(), self._translated():
             return f"{self._transact(drawn):08x}"
 
     def backup(self, path: str) -> None:
         """Copy a snapshot of the whole database into a new file."""
-        with self._translated():
+        with GATE.held(), self._translated():
             source = self._connect()
             try:
                 source.execute("VACUUM INTO ?", (path,)).fetchall()
