@@ -15,7 +15,8 @@ import pytest
 import expost as xp
 from books import GUARANTEE, make, wait_until
 from expost import Ledger
-from expost.ledger import Settings, address
+from expost.ledger import Settings
+from expost.ledger.lost import LOST_SERVERS
 from servers import Proxy, Server
 
 pytestmark = [pytest.mark.counted, pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")]
@@ -83,13 +84,11 @@ def forked(work: Callable[[], object] = lambda: None) -> int:
 
 
 def test_files_and_forks_do_not_wait_for_a_server(
-    mute: Mute, threads: ThreadPoolExecutor, sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    mute: Mute, threads: ThreadPoolExecutor, sqlite_url: Callable[[], str]
 ) -> None:
     """Found: there was one lock for all loads, lists of ledgers and forks."""
-    with monkeypatch.context() as patient:
-        patient.setattr(address, "_DEFAULT", ENDLESS)
-        asked: list[Future[Any]] = [threads.submit(load, mute), threads.submit(xp.ledgers, mute.url)]
-        wait_until(lambda: mute.count == 2)
+    asked: list[Future[Any]] = [threads.submit(load, mute), threads.submit(make, mute.url, settings=ENDLESS)]
+    wait_until(lambda: mute.count == 2)
     url = sqlite_url()
     make(url).reserve(GUARANTEE).settle("small")
     assert [each.name for each in xp.ledgers(url)] == ["study"]
@@ -105,7 +104,7 @@ def test_a_server_that_does_not_answer_is_asked_once(
 ) -> None:
     """Found: four loads waited one after the other, each as long as the first."""
     now = [100.0]
-    monkeypatch.setattr(address, "_now", lambda: now[0])
+    monkeypatch.setattr(LOST_SERVERS, "now", lambda: now[0])
     asked = [threads.submit(load, mute) for _ in range(4)]
     wait_until(lambda: mute.count)
     mute.drop()
@@ -116,14 +115,16 @@ def test_a_server_that_does_not_answer_is_asked_once(
         with pytest.raises(xp.errors.LedgerUnavailable, match=r"does not answer.*so it was 0 seconds ago"):
             ask(mute)
     assert mute.count == 1
-    now[0] += address.LOST
+    now[0] += LOST_SERVERS.seconds
     again = threads.submit(load, mute)
     wait_until(lambda: mute.count == 2)
     mute.drop()
     assert again.exception()
 
 
-def test_a_server_that_answers_again_is_used(server: Server, postgres_url: Callable[[], str]) -> None:
+def test_a_server_that_answers_again_is_used(
+    server: Server, postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was found for a short while is found anew after it."""
     proxy = Proxy(server.port)
     url = postgres_url()
@@ -135,9 +136,9 @@ def test_a_server_that_answers_again_is_used(server: Server, postgres_url: Calla
     proxy.swallowing = False
     with pytest.raises(xp.errors.LedgerUnavailable, match="seconds ago"):
         Ledger.load(through, "study")
-    address._LOST[through] = (address._LOST[through][0] - address.LOST, "")
+    monkeypatch.setattr(LOST_SERVERS, "seconds", 0)
     Ledger.load(through, "study").reserve(GUARANTEE).settle("small")
-    assert through not in address._LOST
+    assert xp.ledgers(through)
     proxy.close()
 
 

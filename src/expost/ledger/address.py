@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import RLock
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from expost.cost import Cost
 from expost.errors import (
-    Busy,
     ExpostError,
     InvalidValue,
     LedgerCorrupt,
-    LedgerUnavailable,
     NoLedgers,
-    RequestRejected,
 )
 from expost.forks import around_forks
 from expost.guarantee import Neighbours
 from expost.ledger.durable import Address, DurableStore
 from expost.ledger.engine import UNREADABLE, Engine, Settings, alone
 from expost.ledger.gate import GATE
+from expost.ledger.lost import LOST_SERVERS
 from expost.ledger.metered import balance_shown
 from expost.ledger.operations import Create
 from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row, meters_of_text
@@ -38,11 +35,6 @@ _SHARED: WeakValueDictionary[tuple[Any, ...], Writer] = WeakValueDictionary()
 """Ledgers at one address share its connections."""
 _OPENING: dict[tuple[Any, ...], RLock] = {}
 """A lock for each address, held while it is opened; a forked copy of this process has others."""
-LOST = 5.0
-"""Seconds for which a server that did not answer is not asked again by those who load ledgers."""
-_LOST: dict[str, tuple[float, str]] = {}
-"""Servers that did not answer: since when, and the error."""
-_now = time.monotonic
 around_forks(child=_OPENING.clear)
 
 
@@ -105,7 +97,7 @@ def create_ledger(url: str, operation: Create, settings: Settings | None = None)
 def open_store(url: str, name: str, settings: Settings | None = None, *, read_only: bool = False) -> DurableStore:
     """The books of one ledger."""
     place = absolute(url), settings or _DEFAULT, read_only
-    with _noted_if_lost(place[0]):
+    with _noting(place[0]):
         writer = alone(_OPENING.setdefault(place, RLock()), _shared, place)
         with _readable():
             return DurableStore(writer, Address(place[0], name))
@@ -113,10 +105,10 @@ def open_store(url: str, name: str, settings: Settings | None = None, *, read_on
 
 def _shared(place: tuple[str, Settings, bool]) -> Writer:
     """The writer of an address; opened by one thread, for which others wait that want the same one."""
-    _refuse_lost(place[0])
+    LOST_SERVERS.refuse(place[0])
     writer = _SHARED.get(place)
     if writer is None:
-        with _noted_if_lost(place[0]):  # before others have their turn
+        with _noting(place[0]):  # before others have their turn
             writer = _SHARED[place] = _opened(place[0], place[1], create=False, read_only=place[2])
     return writer
 
@@ -127,27 +119,9 @@ def _opened(url: str, settings: Settings | None, *, create: bool, read_only: boo
         return Writer(open_engine(url, settings, create=create, read_only=read_only))
 
 
-@contextmanager
-def _noted_if_lost(url: str) -> Iterator[None]:
-    """Note for a while that a server does not answer, after whoever asked was patient."""
-    try:
-        yield
-    except (Busy, RequestRejected):
-        raise
-    except LedgerUnavailable as error:
-        if url.startswith(_POSTGRES):
-            _LOST.setdefault(url, (_now(), str(error)))
-        raise
-
-
-def _refuse_lost(url: str) -> None:
-    """Raise if it was found a short while ago that the server does not answer."""
-    since, error = _LOST.get(url, (0.0, None))
-    if error is None:
-        return
-    if (ago := _now() - since) < LOST:
-        raise LedgerUnavailable(f"{error}; so it was {ago:.0f} seconds ago: try again {LOST:g} seconds after that")
-    _LOST.pop(url, None)
+def _noting(url: str) -> AbstractContextManager[None]:
+    """Note if it is a server and does not answer; a file that is locked may be free a moment later."""
+    return LOST_SERVERS.noting(url) if url.startswith(_POSTGRES) else nullcontext()
 
 
 def open_engine(url: str, settings: Settings | None = None, *, create: bool = False, read_only: bool = False) -> Engine:
@@ -169,8 +143,8 @@ def opened(
 ) -> Iterator[Engine]:
     """A database that is closed afterwards."""
     url = absolute(url)
-    _refuse_lost(url)
-    with _noted_if_lost(url):
+    LOST_SERVERS.refuse(url)
+    with _noting(url):
         writer = _opened(url, settings, create=create, read_only=read_only)  # forks close what it has open
     try:
         with _readable():

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from threading import Condition, get_ident
 
 
-class Gate:
+class ForkGate:
     """Many threads may be inside at once, each as often as it likes; a fork waits until all others have left."""
 
     def __init__(self) -> None:
@@ -66,5 +66,5 @@ class Gate:
             self._changed.notify_all()
 
 
-GATE = Gate()
+GATE = ForkGate()
 """The one of this process."""

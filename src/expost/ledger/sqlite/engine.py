@@ -28,6 +28,7 @@ from expost.ledger.gate import GATE
 from expost.ledger.operations import Create
 from expost.ledger.remedies import VERIFY, no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
+from expost.ledger.sqlite.guard import Guard
 from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files
 from expost.ledger.trail import Head
@@ -71,6 +72,7 @@ class SqliteEngine:
         """Held during each query."""
         self._fork = Hold(self._reading)
         self.files = Files(path)
+        self._guard = Guard(path)
         try:
             with self._translated():
                 self._open()
@@ -126,12 +128,15 @@ class SqliteEngine:
         cursor = writer.cursor()  # one for all statements: to make one for each takes longer
         try:
             cursor.execute("BEGIN IMMEDIATE")
+            if self._guard.is_wanted:
+                self._guard.hold()
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
             result = work(cursor)
             self.files.check()
             self._version = None
             cursor.execute("COMMIT")
+            self.files.check()  # what is in a log that was removed meanwhile is not acknowledged
             self._version = writer.data_version()
         except BaseException:
             cursor.close(True)
@@ -169,6 +174,8 @@ class SqliteEngine:
             reader.close(True)
             raise
         self._reader = reader
+        if self._still is None and self._guard.is_wanted:
+            self._guard.hold()
         return self._ask(sql, values) if self._has_changed() else found
 
     @contextmanager
@@ -210,9 +217,11 @@ class SqliteEngine:
         """Close all connections."""
         connections = (self._reader, self._writer, *(known() for known in self._shown))
         self._reader, self._writer, self._shown = None, None, []
+        self._guard.loosen()
         for connection in connections:
             if connection is not None:
                 connection.close()
+        self._guard.release()
         if self.heads is not None:
             self.heads.close()
         self.files.close()
@@ -242,6 +251,7 @@ class SqliteEngine:
                 yield lambda sql, *values: writer.execute(sql, values).fetchall()
                 self.files.check()
                 writer.execute("COMMIT")
+                self.files.check()
             finally:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
