@@ -167,7 +167,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note, *, left: Head |
     """Copy a ledger into another database, with its trail and outputs. The source is not changed.
 
     With ``left``, the line that closed the source to move it, the copy is opened again, in the transaction that makes
-    it: no copy that is open exists before.
+    it: no copy that is open exists before. Then it is still to be verified.
     """
     with opened(source, read_only=True) as engine:
         rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
@@ -213,7 +213,7 @@ def _copied(events: Iterator[TrailLine], outputs: Outputs, target: str, note: No
         name, head = copying.root[0], copying.head
     if engine.heads is not None:
         engine.heads.note(name, head)
-    return open_store(target, name).verify(head)
+    return head if left is not None else open_store(target, name).verify(head)
 
 
 def _user(engine: Engine, run: Execute) -> str | None:
@@ -258,15 +258,15 @@ def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
         return copy_ledger(source, name, target, note)
     if _mark(left.to) != _mark(to):
         raise InvalidValue(f"{name!r} was closed to be moved to {left.to}, and goes on there or nowhere, got {to}")
-    if exists:
-        head = _finished(open_store(target, name), left.line)
-    elif left.is_done:
+    if not exists and left.is_done:
         raise InvalidValue(f"{name!r} was moved to {left.to} before, and is not there now: restore it there")
-    else:
-        head = copy_ledger(source, name, target, note, left=left.line)
+    if not exists:
+        copy_ledger(source, name, target, note, left=left.line)
+    copy = open_store(target, name)
+    _require_copy(copy, left.line)
     if not left.is_done:
         store.remark(store.root, Note(note.by, _arrived(to)))
-    return head
+    return copy.verify(left.line)
 
 
 class _Departure(NamedTuple):
@@ -310,11 +310,10 @@ def _mark(to: str) -> str:
     return to.rpartition(" ")[2]
 
 
-def _finished(copy: DurableStore, closed: Head) -> Head:
-    """Verify a copy that was opened before. Raises if the ledger there is another one."""
+def _require_copy(copy: DurableStore, closed: Head) -> None:
+    """Raise if a ledger is not the one that was closed by that line elsewhere, and opened again."""
     later = copy.trail(closed.sequence - 1)
     first = next(later, None)
     is_ours = first is not None and first.hash == closed.hash
     if not is_ours or not any(event.kind == "reopen" and event.body["closed"] == list(closed) for event in later):
         raise AlreadyExists("ledger", copy.root[0])
-    return copy.verify(closed)
