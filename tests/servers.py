@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -88,6 +89,38 @@ class Server:
 
     def _control(self, *arguments: str) -> None:
         _run(self._home, str(self._bin / "pg_ctl"), "-D", str(self._data), "-w", *arguments)
+
+
+class Proxy:
+    """A connection to a server that can be made to swallow everything, as a dropped flow does."""
+
+    def __init__(self, port: int) -> None:
+        self._target, self.swallowing = port, False
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._target))
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
+
+    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(65536):
+                if not self.swallowing:
+                    other.sendall(data)
+        except OSError:
+            pass
+        other.close()
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 def _new_home(parent: str | None) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ import expost as xp
 from books import GUARANTEE, make
 from expost import Ledger
 from expost.ledger import Settings
-from servers import Server
+from servers import Proxy, Server
 
 pytestmark = pytest.mark.counted
 QUICK = Settings(patience=1.0, deadline=2.0)
@@ -37,38 +36,6 @@ def quick(url: str, name: str = "study") -> Ledger:
     """A new ledger whose calls end soon; to make it may take long."""
     make(url, name=name)
     return Ledger.load(url, name, settings=QUICK)
-
-
-class Proxy:
-    """A connection to a server that can be made to swallow everything, as a dropped flow does."""
-
-    def __init__(self, port: int) -> None:
-        self._target, self.swallowing = port, False
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._socket.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self._target))
-            for one, other in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
-
-    def _pump(self, one: socket.socket, other: socket.socket) -> None:
-        try:
-            while data := one.recv(65536):
-                if not self.swallowing:
-                    other.sendall(data)
-        except OSError:
-            pass
-        other.close()
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture

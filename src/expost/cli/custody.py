@@ -181,6 +181,8 @@ def move(
 ) -> None:
     """Move a ledger to another database, with its trail and outputs, and close it where it was.
 
+    At every moment at most one of the two can be spent from. If it is interrupted, the same command finishes it.
+
     Example: expost ledger move sqlite:///clinic.db patients postgresql://host/db --by me --reason "more machines"
     """
     from expost.ledger import transfer

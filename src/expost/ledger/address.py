@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import RLock
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from expost.cost import Cost
-from expost.errors import ExpostError, InvalidValue, LedgerCorrupt, NoLedgers
+from expost.errors import (
+    ExpostError,
+    InvalidValue,
+    LedgerCorrupt,
+    NoLedgers,
+)
+from expost.forks import around_forks
 from expost.guarantee import Neighbours
 from expost.ledger.durable import Address, DurableStore
-from expost.ledger.engine import UNREADABLE, Engine, Settings
+from expost.ledger.engine import UNREADABLE, Engine, Settings, alone
+from expost.ledger.gate import GATE
+from expost.ledger.lost import LOST_SERVERS
 from expost.ledger.metered import balance_shown
 from expost.ledger.operations import Create
 from expost.ledger.rows import BALANCE, NONSENSE, balance_of_row, meters_of_text
 from expost.ledger.texts import LONGEST, check_text, masked
-from expost.ledger.writer import OPENING, Writer
+from expost.ledger.writer import Writer
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _DEFAULT = Settings()
 _SHARED: WeakValueDictionary[tuple[Any, ...], Writer] = WeakValueDictionary()
 """Ledgers at one address share its connections."""
+_OPENING: dict[tuple[Any, ...], RLock] = {}
+"""A lock for each address, held while it is opened; a forked copy of this process has others."""
+around_forks(child=_OPENING.clear)
 
 
 class Summary(NamedTuple):
@@ -85,12 +97,31 @@ def create_ledger(url: str, operation: Create, settings: Settings | None = None)
 def open_store(url: str, name: str, settings: Settings | None = None, *, read_only: bool = False) -> DurableStore:
     """The books of one ledger."""
     place = absolute(url), settings or _DEFAULT, read_only
-    with OPENING:
-        writer = _SHARED.get(place)
-        if writer is None:
-            writer = _SHARED[place] = Writer(open_engine(url, settings, read_only=read_only))
+    with _noting(place[0]):
+        writer = alone(_OPENING.setdefault(place, RLock()), _shared, place)
         with _readable():
             return DurableStore(writer, Address(place[0], name))
+
+
+def _shared(place: tuple[str, Settings, bool]) -> Writer:
+    """The writer of an address; opened by one thread, for which others wait that want the same one."""
+    LOST_SERVERS.refuse(place[0])
+    writer = _SHARED.get(place)
+    if writer is None:
+        with _noting(place[0]):  # before others have their turn
+            writer = _SHARED[place] = _opened(place[0], place[1], create=False, read_only=place[2])
+    return writer
+
+
+def _opened(url: str, settings: Settings | None, *, create: bool, read_only: bool) -> Writer:
+    """A database, known to forks from the first moment on where that matters."""
+    with GATE.held() if url.startswith(_SQLITE) else nullcontext():
+        return Writer(open_engine(url, settings, create=create, read_only=read_only))
+
+
+def _noting(url: str) -> AbstractContextManager[None]:
+    """Note if it is a server and does not answer; a file that is locked may be free a moment later."""
+    return LOST_SERVERS.noting(url) if url.startswith(_POSTGRES) else nullcontext()
 
 
 def open_engine(url: str, settings: Settings | None = None, *, create: bool = False, read_only: bool = False) -> Engine:
@@ -111,13 +142,15 @@ def opened(
     url: str, settings: Settings | None = None, *, create: bool = False, read_only: bool = False
 ) -> Iterator[Engine]:
     """A database that is closed afterwards."""
-    with OPENING:
-        engine = open_engine(url, settings, create=create, read_only=read_only)
-        try:
-            with _readable():
-                yield engine
-        finally:
-            engine.close()
+    url = absolute(url)
+    LOST_SERVERS.refuse(url)
+    with _noting(url):
+        writer = _opened(url, settings, create=create, read_only=read_only)  # forks close what it has open
+    try:
+        with _readable():
+            yield writer.engine
+    finally:
+        writer.engine.close()
 
 
 @contextmanager

@@ -148,6 +148,10 @@ class DurableStore:
         """Accept no more reservations, in an account and below it."""
         self._do(operations.Close(path, checked_note(note)))
 
+    def leave(self, to: str, note: Note) -> None:
+        """Close the ledger here, because it goes on in another database. Raises if it was closed before."""
+        self._do(operations.Close(self.root, checked_note(note), to))
+
     def remark(self, path: Path, note: Note) -> None:
         """Record that something was done about an account, elsewhere than in the books."""
         self._do(operations.Remark(path, checked_note(note)))

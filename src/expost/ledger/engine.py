@@ -183,6 +183,9 @@ class Engine(Protocol):
     def transaction(self) -> AbstractContextManager[Rows]:
         """A transaction that writes tables directly, for copies of whole ledgers."""
 
+    def mark(self) -> str:
+        """What tells this database from others, wherever it is and however it is addressed; made if there is none."""
+
     def backup(self, path: str) -> None:
         """Copy the whole database into a new SQLite file."""
 
@@ -190,9 +193,9 @@ class Engine(Protocol):
         """Close all connections. They are opened again when needed."""
 
     def pause(self) -> None:
-        """Called before a fork: closes connections, which two processes must not share."""
+        """Called before a fork, while nobody commits: closes connections, which two processes must not share."""
 
-    def resume(self) -> None:
+    def resume(self, *, child: bool) -> None:
         """Called after a fork, in both processes."""
 
 
@@ -208,6 +211,12 @@ class Hold:
         self._taken = self._taken or not self._lock._is_owned()
         while not self._lock._is_owned():
             self._lock.acquire()
+
+    def take_if_free(self) -> bool:
+        """Acquire it, unless another thread holds it; whether this thread holds it now."""
+        if not self._lock._is_owned() and self._lock.acquire(blocking=False):
+            self._taken = True
+        return bool(self._lock._is_owned())
 
     def leave(self) -> None:
         """Release it, if :meth:`take` acquired it."""

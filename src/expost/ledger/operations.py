@@ -52,6 +52,15 @@ class Close(NamedTuple):
 
     path: Path
     note: Note
+    to: str | None = None
+    """The database in which the ledger goes on, if it is closed only here: its address and its mark."""
+
+
+class Reopen(NamedTuple):
+    """Go on in another database: the line that closed the ledger where it was is quoted by its number and hash."""
+
+    note: Note
+    closed: tuple[int, str]
 
 
 class Remark(NamedTuple):
@@ -117,6 +126,7 @@ Operation: TypeAlias = (
     | CreateAccount
     | RaiseLimit
     | Close
+    | Reopen
     | Remark
     | SetClock
     | DropOutputs
@@ -133,6 +143,7 @@ EVENTS: dict[type, str] = {
     CreateAccount: "account",
     RaiseLimit: "raise",
     Close: "close",
+    Reopen: "reopen",
     Remark: "remark",
     SetClock: "clock",
     DropOutputs: "drop",

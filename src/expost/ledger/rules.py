@@ -34,6 +34,7 @@ from expost.ledger.operations import (
     Operation,
     RaiseLimit,
     Remark,
+    Reopen,
     Reserve,
     SetClock,
     Settle,
@@ -145,7 +146,17 @@ def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
 
 def _close(books: Books, operation: Close) -> Change:
     *above, own = books.levels(operation.path)
+    if operation.to is not None and (above or own.closed):  # so that it goes on in one place only
+        raise InvalidValue(f"{'/'.join(operation.path)!r} is an account, or was closed before: it cannot be moved")
     return Change(operation, operation.path, (*above, own._replace(closed=True)))
+
+
+def _reopen(books: Books, operation: Reopen) -> Change:
+    """Only copies do this, as they are made; whether the line that is quoted closed the ledger, replaying decides."""
+    (own,) = books.levels(books.root)
+    if not own.closed:
+        raise InvalidValue(f"{books.root[0]!r} is not closed: only a ledger that was moved is opened again")
+    return Change(operation, books.root, (own._replace(closed=False),))
 
 
 def _remark(books: Books, operation: Remark) -> Change:
@@ -233,6 +244,7 @@ _RULES: dict[type, Callable[[Books, Any], Change | None]] = {
     CreateAccount: _create_account,
     RaiseLimit: _raise_limit,
     Close: _close,
+    Reopen: _reopen,
     Remark: _remark,
     SetClock: _root,
     DropOutputs: _root,

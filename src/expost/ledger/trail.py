@@ -32,6 +32,7 @@ from expost.ledger.operations import (
     Operation,
     RaiseLimit,
     Remark,
+    Reopen,
     Reserve,
     SetClock,
     Settle,
@@ -174,6 +175,10 @@ def _governing_body(change: rules.Change) -> str:
         body["limit"] = amount(change.levels[-1].limit)
     if isinstance(operation, DropOutputs):
         body["upto"] = operation.upto
+    if isinstance(operation, Close) and operation.to is not None:
+        body["to"] = operation.to
+    if isinstance(operation, Reopen):
+        body["closed"] = list(operation.closed)
     note: Note | None = getattr(operation, "note", None)
     if note is not None:
         body.update(by=note.by, reason=note.reason)
@@ -241,7 +246,10 @@ def operation_of(event: TrailLine, guarantees: Guarantees) -> Operation:
         limit = cost_of(body["limit"])
         return RaiseLimit(_path(body), limit, limit, note, _capacity(event))
     if kind == "close":
-        return Close(_path(body), note)
+        return Close(_path(body), note, body.get("to"))
+    if kind == "reopen":
+        sequence, digest = body["closed"]
+        return Reopen(note, (sequence, digest))
     if kind == "remark":
         return Remark(_path(body), note)
     return SetClock(note) if kind == "clock" else DropOutputs(body["upto"], note)

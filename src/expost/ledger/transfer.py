@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from expost.canonical import canonical, sha256
-from expost.errors import AlreadyExists, Busy, InvalidValue, LedgerCorrupt, UnknownEntry
+from expost.errors import AlreadyExists, InvalidValue, LedgerCorrupt, UnknownEntry
 from expost.guarantee import as_part
-from expost.ledger.address import open_store, opened
+from expost.ledger import clock
+from expost.ledger.address import absolute, open_store, opened
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.durable import DurableStore
-from expost.ledger.engine import Settings
+from expost.ledger.engine import Engine, Settings
 from expost.ledger.entry import Entry, Note
-from expost.ledger.operations import Operation, Settle
+from expost.ledger.operations import DropOutputs, Operation, Reopen, Settle
 from expost.ledger.rows import accounting_text, numbers_text
-from expost.ledger.rules import Change
-from expost.ledger.trail import Head, TrailLine
+from expost.ledger.rules import Change, change_of
+from expost.ledger.texts import masked
+from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
 from expost.ledger.verify.lines import Replay
 from expost.ledger.verify.tables import Verification, keeps_output
 
@@ -41,13 +43,29 @@ class _Copying(Replay):
         self._ledger = 0
         self._ids: dict[tuple[str, ...], int] = {}
         self.missing = 0
-        """How many outputs the source lacks."""
+        """The last entry whose output the source lacks, though no line says that it was dropped."""
+        self.head = Head(0, GENESIS)
 
-    def copy(self, events: Iterator[TrailLine]) -> Head:
-        """Copy all events, and return the head of the copy."""
-        head = self.all(events)
+    def copy(self, events: Iterator[TrailLine]) -> None:
+        """Copy all events."""
+        self.head = self.all(events)
         if self.about is None:
             raise InvalidValue("the audit trail is empty: there is nothing to copy")
+
+    def append(self, operation: Operation, now: int, user: str | None) -> None:
+        """Apply and write an operation of the copy's own, after all that was copied."""
+        if now - self.at <= clock.TRUST:
+            self.at = max(self.at, clock.full_hour(now))
+        change = change_of(self, operation)
+        assert change is not None
+        line = trail_line(change, self.head.sequence + 1, self.at, user)
+        event = TrailLine.read(line, link(self.head.hash, line))
+        self.apply(event)
+        self.head = Head(event.sequence, event.hash)
+
+    def finish(self) -> None:
+        """Write the balances."""
+        head = self.head
         for path, balance in self.accounts.items():
             self._run(
                 "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
@@ -59,7 +77,6 @@ class _Copying(Replay):
             "UPDATE expost_account SET entries = ?, at = ?, head = ? WHERE ledger = ? AND parent IS NULL",
             self.count, self.at, head.hash, self._ledger,
         )  # fmt: skip
-        return head
 
     def apply(self, event: TrailLine) -> Change:
         """Apply one event, and write it."""
@@ -132,12 +149,26 @@ class _Copying(Replay):
         text = self._outputs(entry.id)
         if text is not None and sha256(text) != settle.digest:
             raise LedgerCorrupt(f"the stored output of entry {entry.id} is not the one that was published")
-        self.missing += text is None
+        if text is None:
+            self.missing = max(self.missing, entry.id)
         return text
 
+    def dropped(self, upto: int) -> None:
+        """Drop outputs of entries that have ended by now, up to a number."""
+        self._run(
+            "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
+            self._ledger, upto,
+        )  # fmt: skip
+        if self.missing <= upto:
+            self.missing = 0
 
-def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
-    """Copy a ledger into another database, with its trail and outputs. The source is not changed."""
+
+def copy_ledger(source: str, name: str, target: str, note: Note, *, left: Head | None = None) -> Head:
+    """Copy a ledger into another database, with its trail and outputs. The source is not changed.
+
+    With ``left``, the line that closed the source to move it, the copy is opened again, in the transaction that makes
+    it: no copy that is open exists before. Then it is still to be verified.
+    """
     with opened(source, read_only=True) as engine:
         rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
         if not rows:
@@ -148,7 +179,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note) -> Head:
             found = engine.rows("SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", ledger, number)
             return found[0][0] if found else None
 
-        return _copied(Verification(engine, ledger).trail(), output, target, note)
+        return _copied(Verification(engine, ledger).trail(), output, target, note, left)
 
 
 def import_export(file: str, target: str, note: Note) -> Head:
@@ -169,17 +200,28 @@ def read_export(file: str) -> Iterator[TrailLine]:
         ) from None
 
 
-def _copied(events: Iterator[TrailLine], outputs: Outputs, target: str, note: Note) -> Head:
+def _copied(events: Iterator[TrailLine], outputs: Outputs, target: str, note: Note, left: Head | None = None) -> Head:
     with opened(target, create=True) as engine, engine.transaction() as run:
         copying = _Copying(run, engine.new_line, outputs)
-        head = copying.copy(events)
-        name, count, missing = copying.root[0], copying.count, copying.missing
+        copying.copy(events)
+        now, user = engine.settings.clock(), _user(engine, run)
+        if copying.missing:
+            copying.append(DropOutputs(copying.missing, note), now, user)
+        if left is not None:
+            copying.append(Reopen(note, left), now, user)
+        copying.finish()
+        name, head = copying.root[0], copying.head
     if engine.heads is not None:
         engine.heads.note(name, head)
-    store = open_store(target, name)
-    if missing and count:
-        store.drop_outputs(count, note)
-    return store.verify(head)
+    return head if left is not None else open_store(target, name).verify(head)
+
+
+def _user(engine: Engine, run: Execute) -> str | None:
+    """Who writes lines of the copy's own, as all other lines of that database have it."""
+    if engine.local:
+        return engine.settings.user
+    ((user,),) = run("SELECT expost_user()")
+    return str(json.loads(user))
 
 
 def back_up(source: str, file: str) -> list[tuple[str, Head]]:
@@ -199,26 +241,79 @@ def back_up(source: str, file: str) -> list[tuple[str, Head]]:
 
 
 def move_ledger(source: str, name: str, target: str, note: Note) -> Head:
-    """Copy a ledger into another database, and close the original.
+    """Close a ledger, and go on with it in another database: at every moment at most one of the two can be spent from.
 
-    Raises ``Busy`` if somebody spent meanwhile. Then the copy, which lacks lines, is closed, so that nothing can be
-    spent twice. If the spending came just before the original was closed, that stays closed, too.
+    The line that closes it names the other database. The copy contains that line, and is opened by a line that quotes
+    it. Whatever comes between, calling this again finishes the move, and into no other database. What is still open as
+    the ledger is closed can end there; the copy charges its worst case.
+
+    Proof: lem-move
     """
     store = open_store(source, name)
+    with opened(target, create=True) as engine:
+        to = f"{masked(absolute(target))} {engine.mark()}"
+        exists = bool(engine.rows("SELECT 1 FROM expost_ledger WHERE name = ?", name))
+    left = _departure(store) if store.balances(store.root)[0].closed else _leave(store, to, note, exists=exists)
+    if left is None:  # its owner closed it for good, and so is the copy
+        return copy_ledger(source, name, target, note)
+    if _mark(left.to) != _mark(to):
+        raise InvalidValue(f"{name!r} was closed to be moved to {left.to}, and goes on there or nowhere, got {to}")
+    if not exists and left.is_done:
+        raise InvalidValue(f"{name!r} was moved to {left.to} before, and is not there now: restore it there")
+    if not exists:
+        copy_ledger(source, name, target, note, left=left.line)
+    copy = open_store(target, name)
+    _require_copy(copy, left.line)
+    if not left.is_done:
+        store.remark(store.root, Note(note.by, _arrived(to)))
+    return copy.verify(left.line)
+
+
+class _Departure(NamedTuple):
+    """A ledger that was closed to be moved."""
+
+    line: Head
+    """The line that closed it."""
+    to: str
+    """Where it goes on."""
+    is_done: bool
+    """Whether it is known to have arrived there."""
+
+
+def _leave(store: DurableStore, to: str, note: Note, *, exists: bool) -> _Departure | None:
+    if exists:
+        raise AlreadyExists("ledger", store.root[0])
     store.recover()
-    head = copy_ledger(source, name, target, note)
-    if _last_line(store) == head.sequence:
-        store.close((name,), Note(note.by, f"moved: {note.reason}"))
-        if _last_line(store) == head.sequence + 1:
-            return head
-    open_store(target, name).close((name,), Note(note.by, "an incomplete copy"))
-    remedy = (
-        "the ledger was closed, too: decide on a new one"
-        if store.balances(store.root)[0].closed
-        else "stop all processes that spend, and move it again, to a database that does not have it yet"
-    )
-    raise Busy(f"somebody spent from {name!r} while it was copied, so the copy lacks lines and was closed: {remedy}")
+    before = store.balances(store.root)[0].line
+    store.leave(to, Note(note.by, f"moved: {note.reason}"))
+    return _departure(store, before)
 
 
-def _last_line(store: DurableStore) -> int:
-    return store.balances(store.root)[0].line
+def _departure(store: DurableStore, after: int = 0) -> _Departure | None:
+    """Where a closed ledger goes on, by its trail after a line; None if nowhere."""
+    found = None
+    for event in store.trail(after):
+        if event.kind == "close" and event.body["account"] == store.root[0]:
+            to, line = event.body.get("to"), Head(event.sequence, event.hash)
+            found = None if to is None else _Departure(line, to, is_done=False)
+        elif event.kind == "remark" and found is not None and event.body["reason"] == _arrived(found.to):
+            found = found._replace(is_done=True)
+    return found
+
+
+def _arrived(to: str) -> str:
+    return f"goes on in {to}"
+
+
+def _mark(to: str) -> str:
+    """What tells a database from others, without its address, of which it may have several."""
+    return to.rpartition(" ")[2]
+
+
+def _require_copy(copy: DurableStore, closed: Head) -> None:
+    """Raise if a ledger is not the one that was closed by that line elsewhere, and opened again."""
+    later = copy.trail(closed.sequence - 1)
+    first = next(later, None)
+    is_ours = first is not None and first.hash == closed.hash
+    if not is_ours or not any(event.kind == "reopen" and event.body["closed"] == list(closed) for event in later):
+        raise AlreadyExists("ledger", copy.root[0])

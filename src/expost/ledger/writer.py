@@ -17,6 +17,7 @@ from expost.errors import Busy, LedgerUnavailable, RequestRejected
 from expost.forks import around_forks
 from expost.ledger.engine import Engine, Hold, Outcome, Step, alone, is_out_of_reach
 from expost.ledger.entry import Entry
+from expost.ledger.gate import GATE
 
 MOST = 128
 """The most steps in one commit."""
@@ -165,7 +166,7 @@ class _Writer:
     # ---- forks
 
     def pause(self) -> None:
-        """Called before a fork: wait until nobody is committing, and close the database."""
+        """Called before a fork: wait until nobody is committing, and close the connections that nobody uses."""
         self._fork.take()
         self.engine.pause()
 
@@ -173,7 +174,7 @@ class _Writer:
         """Called after a fork, in both processes."""
         if child:  # the thread and those who wait for it are in the parent
             self.waiting, self._thread, self._busy, self._wanted = SimpleQueue(), None, False, False
-        self.engine.resume()
+        self.engine.resume(child=child)
         self._fork.leave()
 
 
@@ -257,16 +258,11 @@ def _again(error: BaseException) -> BaseException:
 
 _ALL: weakref.WeakSet[_Writer] = weakref.WeakSet()
 _PAUSED: list[_Writer] = []
-OPENING = RLock()
-"""Held while a database is opened, or is open without a writer."""
-
-
-_OPENING = Hold(OPENING)
 
 
 def _before() -> None:
     """Pause everything before a fork. An interrupt must not leave it half paused: it is raised at the end."""
-    struck = _surely(_OPENING.take)
+    struck = _surely(GATE.take)
     for writer in list(_ALL):
         _PAUSED.append(writer)
         struck = _surely(writer.pause) or struck
@@ -290,7 +286,7 @@ def _surely(step: Callable[[], None]) -> BaseException | None:
 def _after(*, child: bool) -> None:
     while _PAUSED:
         _PAUSED.pop().resume(child=child)
-    _OPENING.leave()
+    GATE.leave(child=child)
 
 
 around_forks(before=_before, parent=lambda: _after(child=False), child=lambda: _after(child=True))

@@ -39,7 +39,8 @@ class Steps:
     def pause(self) -> None:
         pass
 
-    resume = pause
+    def resume(self, *, child: bool) -> None:
+        pass
 
     def close(self) -> None:
         self.closed += 1

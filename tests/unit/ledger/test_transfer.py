@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import apsw
 import pytest
 
 import expost as xp
@@ -13,9 +13,9 @@ from books import GUARANTEE, disarm, execute, make
 from expost import Ledger
 from expost.accounting.capacities import RenyiAccounting
 from expost.ledger import transfer
-from expost.ledger.durable import DurableStore
 from expost.ledger.entry import Note
 from expost.ledger.metered import capacity_of
+from expost.ledger.trail import Head
 from toys import Fixed
 
 NOTE = Note("me", "because")
@@ -82,23 +82,101 @@ def test_an_export_that_was_changed_is_not_imported(
         transfer.import_export(str(file), url, NOTE)
 
 
-def test_a_ledger_that_is_spent_from_as_it_is_closed_does_not_move(
-    sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between the last look and the closing: then nobody can spend from either."""
+def test_a_ledger_moves_into_one_place_only(new_url: Callable[[], str]) -> None:
+    """However often it is asked, by whatever address; and one that has the name already is not replaced."""
+    here, there, other, taken = new_url(), new_url(), new_url(), new_url()
+    ledger = spent(here)
+    make(taken)
+    with pytest.raises(xp.errors.AlreadyExists):
+        transfer.move_ledger(here, "study", taken, NOTE)
+    assert not ledger.closed
+    head = transfer.move_ledger(here, "study", there, NOTE)
+    lines = ledger.verify()
+    assert transfer.move_ledger(here, "study", there, NOTE) == head
+    for place in (other, taken):
+        with pytest.raises(xp.InvalidValue, match=r"was closed to be moved to .*, and goes on there or nowhere"):
+            transfer.move_ledger(here, "study", place, NOTE)
+    moved = Ledger.load(there, "study")
+    assert ledger.verify() == lines
+    assert (moved.spent, moved.output("seven"), moved.closed, ledger.closed) == (ledger.spent, 7, False, True)
+    moved.run(Fixed(GUARANTEE, 8, part="small"), key="eight")
+    assert transfer.move_ledger(here, "study", there, NOTE) == moved.verify()  # it goes on, and arrived long ago
+    third = transfer.move_ledger(there, "study", other, NOTE)
+    onward = Ledger.load(other, "study")
+    assert (onward.verify(third), onward.output("eight"), moved.closed) == (third, 8, True)
+    assert [event.kind for event in onward.audit_trail()].count("reopen") == 2
+
+
+def test_a_file_that_was_moved_is_not_moved_into_again(sqlite_url: Callable[[], str]) -> None:
+    """Where the copy was there is no ledger; it is somewhere else."""
     here, there = sqlite_url(), sqlite_url()
-    ledger, look = spent(here), DurableStore.balances
+    spent(here)
+    transfer.move_ledger(here, "study", there, NOTE)
+    empty = sqlite_url()
+    make(empty, name="another")
+    execute(empty, f"PRAGMA user_version = {mark_of(there)}")
+    with pytest.raises(xp.InvalidValue, match=r"was moved to .* before, and is not there now"):
+        transfer.move_ledger(here, "study", empty, NOTE)
 
-    def late(store: DurableStore, path: Any) -> Any:
-        found = look(store, path)
-        if store is not ledger._store and not found[0].closed:
-            ledger.reserve(GUARANTEE)
-        return found
 
-    monkeypatch.setattr(DurableStore, "balances", late)
-    with pytest.raises(xp.errors.Busy, match="the copy lacks lines and was closed: the ledger was closed, too"):
-        transfer.move_ledger(here, "study", there, NOTE)
+def mark_of(url: str) -> int:
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
+    ((number,),) = connection.execute("PRAGMA user_version").fetchall()
+    connection.close()
+    return int(number)
+
+
+def test_a_ledger_that_its_owner_closed_stays_closed(new_url: Callable[[], str]) -> None:
+    here, there = new_url(), new_url()
+    ledger = spent(here)
+    ledger.close(by="me", reason="the end")
+    assert transfer.move_ledger(here, "study", there, NOTE) == ledger.verify()
     assert Ledger.load(there, "study").closed
+
+
+def test_closing_for_good_ends_a_move(new_url: Callable[[], str]) -> None:
+    """A move that was interrupted goes on only as long as its owner does not decide otherwise."""
+    here, there = new_url(), new_url()
+    ledger = spent(here)
+    ledger._store.leave("elsewhere 1234", NOTE)  # type: ignore[attr-defined]
+    with pytest.raises(xp.InvalidValue, match="was closed before: it cannot be moved"):
+        ledger._store.leave("elsewhere 5678", NOTE)  # type: ignore[attr-defined]
+    ledger.close(by="me", reason="never mind")
+    transfer.move_ledger(here, "study", there, NOTE)
+    assert Ledger.load(there, "study").closed
+
+
+@pytest.mark.parametrize("sequence", [1, 2, 4])
+def test_a_copy_that_quotes_another_line_does_not_verify(sequence: int, new_url: Callable[[], str]) -> None:
+    """Whoever writes the tables by hand can open a copy only by a line that anybody can check."""
+    here, there = new_url(), new_url()
+    ledger = spent(here)
+    ledger._store.leave("elsewhere 1234", NOTE)  # type: ignore[attr-defined]
+    digest = "0" * 64 if sequence == 4 else list(ledger.audit_trail())[sequence - 1].hash
+    with pytest.raises(xp.errors.LedgerCorrupt, match="is not the one that closed the ledger to move it"):
+        transfer.copy_ledger(here, "study", there, NOTE, left=Head(sequence, digest))
+    assert xp.ledgers(there) == ()
+
+
+def test_an_opened_copy_verifies_from_every_head(new_url: Callable[[], str]) -> None:
+    here, there = new_url(), new_url()
+    spent(here)
+    last = transfer.move_ledger(here, "study", there, NOTE)
+    moved = Ledger.load(there, "study")
+    for event in moved.audit_trail():
+        head = Head(event.sequence, event.hash)
+        assert moved.verify(head) == moved.verify(head, since=True) == last
+
+
+def test_only_missing_outputs_are_dropped_in_a_copy(sqlite_url: Callable[[], str]) -> None:
+    """Found: one output that had been dropped was enough to drop all of them in every copy."""
+    here, there = sqlite_url(), sqlite_url()
+    ledger = spent(here)
+    ledger._store.drop_outputs(1, NOTE)  # type: ignore[attr-defined]
+    ledger.run(Fixed(GUARANTEE, 8, part="small"), key="eight")
+    head = transfer.copy_ledger(here, "study", there, NOTE)
+    copy = Ledger.load(there, "study")
+    assert (head, copy.output("eight")) == (ledger.verify(), 8)
 
 
 def test_a_database_is_not_an_export(sqlite_url: Callable[[], str]) -> None:

@@ -36,7 +36,10 @@ class Slow:
     def pause(self) -> None:
         pass
 
-    resume = close = pause
+    def resume(self, *, child: bool) -> None:
+        pass
+
+    close = pause
 
     def apply(self, ledger: int, steps: list[Any]) -> list[Any]:
         self.batches.append(steps)
@@ -190,7 +193,7 @@ def test_an_interrupt_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> Non
     batch: Any = Writer(engine)  # type: ignore[arg-type]
     rested: list[str] = []
     monkeypatch.setattr(engine, "pause", lambda: rested.append("pause"))
-    monkeypatch.setattr(engine, "resume", lambda: rested.append("resume"))
+    monkeypatch.setattr(engine, "resume", lambda *, child: rested.append("resume"))
     committing = threading.Thread(target=batch.submit, args=(1, 0))
     committing.start()
     wait_until(lambda: engine.batches)

@@ -11,11 +11,11 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
@@ -86,6 +86,8 @@ class PostgresEngine:
         self._reader: psycopg.Connection[Any] | None = None
         self._shown: list[ref[psycopg.Connection[Any]]] = []
         """The connections of snapshots."""
+        self._made: WeakSet[psycopg.Connection[Any]] = WeakSet()
+        """All connections, so that a forked copy of this process can let go of those that are in use."""
         self._reading = RLock()
         """Held during each query."""
         self._fork = Hold(self._reading)
@@ -267,7 +269,7 @@ class PostgresEngine:
     def transaction(self) -> Iterator[Rows]:
         """A transaction that writes tables directly."""
         with translated():
-            writer = self._writer = self._usable(self._writer)
+            writer, self._writer = self._usable(self._writer), None  # in use: a fork does not close it
 
             def run(sql: str, *values: Any) -> list[Any]:
                 cursor = writer.execute(sql.replace("?", "%s"), values)
@@ -275,6 +277,16 @@ class PostgresEngine:
 
             with writer.transaction():
                 yield run
+            self._writer = writer
+
+    def mark(self) -> str:
+        """The numbers of the server and of the database in it, and the schema."""
+        sql = (
+            "SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database())::bigint, "
+            "current_schema() FROM pg_control_system()"
+        )
+        ((server, database, schema),) = self.rows(sql)
+        return sha256(f"{server}-{database}-{schema}")[:16]
 
     def backup(self, path: str) -> None:
         """Not supported: a server has no file, so its ledgers are copied one by one."""
@@ -289,12 +301,22 @@ class PostgresEngine:
                 connection.close()
 
     def pause(self) -> None:
-        """Called before a fork: closes connections, which two processes must not share."""
-        self._fork.take()
-        self.close()
+        """Called before a fork: closes connections that nobody uses. Whoever is being answered is not waited for."""
+        if self._fork.take_if_free():
+            self.close()
+        elif (writer := self._writer) is not None:
+            self._writer = None
+            writer.close()
 
-    def resume(self) -> None:
-        """Called after a fork, in both processes."""
+    def resume(self, *, child: bool) -> None:
+        """Called after a fork, in both processes. Connections that are in use stay the parent's: the child does not end
+        them, but must not keep them open either, or the server would not notice that the parent is gone."""
+        if child:
+            if not self._fork.take_if_free():
+                self._reading = RLock()
+                self._fork = Hold(self._reading)
+            _let_go(self._made)
+            self._reader, self._writer, self._shown, self._made = None, None, [], WeakSet()
         self._fork.leave()
 
     def _usable(self, connection: psycopg.Connection[Any] | None) -> psycopg.Connection[Any]:
@@ -361,6 +383,7 @@ class PostgresEngine:
             if is_passing(error):
                 self._lost = time.monotonic(), str(error)
             raise
+        self._made.add(connection)
         try:
             self._check(connection)
         except BaseException:
@@ -426,6 +449,15 @@ def _run_missing(connection: psycopg.Connection[Any], turn: float) -> None:
         for name, text in schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
             connection.execute(text)
             connection.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)", (name, sha256(text)))
+
+
+def _let_go(connections: Iterable[psycopg.Connection[Any]]) -> None:
+    """Close this process's ends of connections without a word to the server."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for connection in list(connections):
+        with suppress(Exception):  # it was closed
+            os.dup2(nothing, connection.fileno(), inheritable=False)  # the number stays taken, whoever still has it
+    os.close(nothing)
 
 
 def _has_tables(connection: psycopg.Connection[Any]) -> bool:

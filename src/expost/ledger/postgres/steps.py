@@ -241,6 +241,8 @@ class Steps:
             values["upto"] = step.upto
         if step.note is not None:
             values |= step.note._asdict()
+        if isinstance(step, Close) and step.to is not None:
+            values["to"] = step.to
         return Governing(EVENTS[type(step)], "/".join(change.path), values)
 
 

@@ -24,9 +24,11 @@ from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable, 
 from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
+from expost.ledger.gate import GATE
 from expost.ledger.operations import Create
 from expost.ledger.remedies import VERIFY, no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
+from expost.ledger.sqlite.guard import Guard
 from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files
 from expost.ledger.trail import Head
@@ -70,6 +72,7 @@ class SqliteEngine:
         """Held during each query."""
         self._fork = Hold(self._reading)
         self.files = Files(path)
+        self._guard = Guard(path)
         try:
             with self._translated():
                 self._open()
@@ -114,7 +117,7 @@ class SqliteEngine:
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account."""
         self._refuse_reading()
-        with self._translated():
+        with GATE.held(), self._translated():
             head = self._transact(lambda cursor: create_books(cursor, operation, self.settings, self.heads))
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
@@ -125,12 +128,15 @@ class SqliteEngine:
         cursor = writer.cursor()  # one for all statements: to make one for each takes longer
         try:
             cursor.execute("BEGIN IMMEDIATE")
+            if self._guard.is_wanted:
+                self._guard.hold()
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
             result = work(cursor)
             self.files.check()
             self._version = None
             cursor.execute("COMMIT")
+            self.files.check()  # what is in a log that was removed meanwhile is not acknowledged
             self._version = writer.data_version()
         except BaseException:
             cursor.close(True)
@@ -168,6 +174,8 @@ class SqliteEngine:
             reader.close(True)
             raise
         self._reader = reader
+        if self._still is None and self._guard.is_wanted:
+            self._guard.hold()
         return self._ask(sql, values) if self._has_changed() else found
 
     @contextmanager
@@ -209,9 +217,11 @@ class SqliteEngine:
         """Close all connections."""
         connections = (self._reader, self._writer, *(known() for known in self._shown))
         self._reader, self._writer, self._shown = None, None, []
+        self._guard.loosen()
         for connection in connections:
             if connection is not None:
                 connection.close()
+        self._guard.release()
         if self.heads is not None:
             self.heads.close()
         self.files.close()
@@ -227,27 +237,42 @@ class SqliteEngine:
         self._fork.take()
         self.close()
 
-    def resume(self) -> None:
+    def resume(self, *, child: bool) -> None:
         """Called after a fork, in both processes."""
         self._fork.leave()
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
         """A transaction that writes tables directly."""
-        with self._translated():
+        with GATE.held(), self._translated():
             writer, self._version = self._writing(), None
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 yield lambda sql, *values: writer.execute(sql, values).fetchall()
                 self.files.check()
                 writer.execute("COMMIT")
+                self.files.check()
             finally:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
 
+    def mark(self) -> str:
+        """The user version in the file's header, which nothing else uses; drawn if there is none."""
+
+        def drawn(cursor: apsw.Cursor) -> int:
+            known: Any = cursor.execute("PRAGMA user_version").get
+            number: int = known or 1 + secrets.randbelow(2**31 - 1)
+            if not known:
+                cursor.execute(f"PRAGMA user_version = {number}").fetchall()
+            return number
+
+        self._refuse_reading()
+        with GATE.held(), self._translated():
+            return f"{self._transact(drawn):08x}"
+
     def backup(self, path: str) -> None:
         """Copy a snapshot of the whole database into a new file."""
-        with self._translated():
+        with GATE.held(), self._translated():
             source = self._connect()
             try:
                 source.execute("VACUUM INTO ?", (path,)).fetchall()

@@ -16,7 +16,11 @@ from expost.ledger.sqlite.folder_watch import FolderWatch
 
 _HERE, _OPEN_FILE = -100, 0x1000  # AT_FDCWD: paths are relative to the working directory; AT_EMPTY_PATH
 _INODE = 0x100  # STATX_INO
-_TRUSTED = 100  # checks between two looks: a folder that another machine shares may change without a word
+_TRUSTED = 200  # checks, two a commit, between two looks: a folder that another machine shares may change silently
+_LIBRARIES = (
+    "if this process reads the file with another SQLite library (Python's sqlite3, pandas), which removes them as it "
+    "closes it, look with `expost ledger … --json` or ledger.entries().to_pandas() instead; otherwise put the file back"
+)
 _Buffer = ctypes.c_char * 256
 Identity: TypeAlias = bytes | tuple[int, int]
 """A file's inode and device, to be compared with what the same function returned."""
@@ -70,8 +74,8 @@ class Files:
         return self._file is not None
 
     def check(self) -> None:
-        """Called before every commit: raise unless the database, its write-ahead log and its locks are still those that
-        were opened, and the database has no other hard links."""
+        """Called before and after every commit: raise unless the database, its write-ahead log and its locks are still
+        those that were opened, and the database has no other hard links."""
         if self._watch is None:
             self._watch = FolderWatch(os.path.dirname(self._name) or b".")
         if self._watch.has_changed():
@@ -95,7 +99,8 @@ class Files:
                 raise self._moved(
                     "was given another write-ahead log (the file ending in -wal)"
                     if found[1] != self._opened[1]
-                    else "was given other locks (the file ending in -shm)"
+                    else "was given other locks (the file ending in -shm)",
+                    _LIBRARIES,
                 )
         self._opened, self._trusted = found, _TRUSTED
 
@@ -125,10 +130,10 @@ class Files:
             if os.path.exists(self._log)
             else "write-ahead log (the file ending in -wal)"
         )
-        return self._moved(f"lost its {gone}")
+        return self._moved(f"lost its {gone}", _LIBRARIES)
 
-    def _moved(self, what: str) -> LedgerUnavailable:
+    def _moved(self, what: str, remedy: str = "put the file back under one name only") -> LedgerUnavailable:
         return LedgerUnavailable(
-            f"the ledger's file {self._path!r} {what} while this process had it open; nothing was recorded: put the "
-            "file back under one name only, and start this process again"
+            f"the ledger's file {self._path!r} {what} while this process had it open; nothing was acknowledged: "
+            f"{remedy}, and start this process again"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from expost.errors import ExpostError, LedgerCorrupt, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.entry import Balance, Entry, Path
-from expost.ledger.operations import Create, DropOutputs, Operation, Reserve
+from expost.ledger.operations import Close, Create, DropOutputs, Operation, Reopen, Reserve
 from expost.ledger.rows import NONSENSE
 from expost.ledger.rules import Change, change_of
 from expost.ledger.trail import GENESIS, Guarantees, Head, TrailLine, impossible, linked, operation_of, trail_line
@@ -36,6 +36,8 @@ class Replay:
         self.keys: set[str] = set()
         self._fixed: tuple[Neighbours | None, str | None] = (None, None)
         """The relation and the unit that guarantees fixed, where the ledger was created without."""
+        self._closing: Head | None = None
+        """The line that closed the ledger last; the start of the trail if it goes on nowhere else."""
 
     def all(self, events: Iterable[TrailLine], *, known: Head | None = None, upto: int | None = None) -> Head:
         """Apply all events, or those up to a line, and return the head of the last."""
@@ -64,6 +66,8 @@ class Replay:
         operation = operation_of(event, self.guarantees)
         if isinstance(operation, Reserve):
             self._refuse_key(event, operation)
+        if isinstance(operation, Reopen) and operation.closed != self.departure():
+            raise impossible(event, "the line that it quotes is not the one that closed the ledger to move it")
         self.at = event.at
         change = change_of(self, operation)
         if change is None:
@@ -72,6 +76,10 @@ class Replay:
         if line != event.line:
             raise impossible(event, f"the rules would have written {_difference(line, event.line)}")
         return change
+
+    def departure(self) -> Head | None:
+        """The line that closed the ledger, if it goes on in another database and nothing decided otherwise later."""
+        return self._closing if self._closing is not None and self._closing.sequence else None
 
     def _refuse_key(self, event: TrailLine, operation: Reserve) -> None:
         key = operation.request.key
@@ -84,6 +92,9 @@ class Replay:
             self.accounts[change.path[: depth + 1]] = balance._replace(line=event.sequence)
         if isinstance(operation, Create):
             self.about = operation
+        if isinstance(operation, Close | Reopen) and change.path == self.root:
+            moves = isinstance(operation, Close) and operation.to is not None
+            self._closing = Head(event.sequence, event.hash) if moves else Head(0, GENESIS)
         if entry is not None and isinstance(operation, Reserve):
             self._reserved(entry, event.sequence)
         elif entry is not None and entry.state == "reserved":

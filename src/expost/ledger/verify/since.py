@@ -57,6 +57,8 @@ class Past:
         self._amounts = NO_AMOUNTS
         self._earliest = 0
         """The number of the earliest entry that was reached."""
+        self._closing: Head | None = None
+        """The last line that closed the ledger, if it was to move; the start of the trail if it was not."""
         self.count = 0
         """The number of entries at the head, once a reservation was reached."""
         first = next(lines)
@@ -73,6 +75,12 @@ class Past:
     def met(self, path: Path) -> bool:
         """Whether a line that was read changes the account."""
         return path in self._accounts
+
+    def departure(self) -> Head | None:
+        """The last line that closed the ledger, if it was to move and the ledger was not opened again."""
+        while self._closing is None and self._step():
+            pass
+        return self._closing if self._closing is not None and self._closing.sequence else None
 
     def take(self, number: int) -> tuple[Entry, int] | None:
         """Take out an entry that was open, and the line that reserved it; None if it was not open, or was taken."""
@@ -122,6 +130,9 @@ class Past:
             self._later.setdefault(event.entry, []).append(event)
         elif "account" in event.body:
             self._note(tuple(event.body["account"].split("/")), event)
+        closes = event.kind == "close" and event.body["account"] == self._root[0]
+        if self._closing is None and (closes or event.kind == "reopen"):
+            self._closing = Head(event.sequence, event.hash) if "to" in event.body else Head(0, GENESIS)
 
     def _meet_reservation(self, event: TrailLine) -> None:
         operation, number = operation_of(event, self._guarantees), number_of(event)
@@ -221,6 +232,10 @@ class VerificationSince(Verification):
         return super().apply(event)
 
     # ---- what the rules depend on, from before the head
+
+    def departure(self) -> Head | None:
+        """The line that closed the ledger, if it goes on in another database and nothing decided otherwise later."""
+        return self._past.departure() if self._closing is None else super().departure()
 
     def levels(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it."""

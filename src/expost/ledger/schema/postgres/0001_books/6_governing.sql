@@ -44,7 +44,8 @@ BEGIN
     WHEN 'account' THEN '{' || v_account || CASE WHEN p_values->>'by' IS NOT NULL THEN ',' || v_note ELSE '' END || ',"limit":[' || v_epsilon || ',' || v_delta || ']'
       || CASE WHEN p_values->>'by' IS NOT NULL THEN ',' || v_reason ELSE '' END || '}'
     WHEN 'raise' THEN '{' || v_account || ',' || v_note || ',"limit":[' || v_epsilon || ',' || v_delta || '],' || v_reason || '}'
-    WHEN 'close' THEN '{' || v_account || ',' || v_note || ',' || v_reason || '}'
+    WHEN 'close' THEN '{' || v_account || ',' || v_note || ',' || v_reason
+      || CASE WHEN p_values->>'to' IS NOT NULL THEN ',"to":' || expost_text(p_values->>'to') ELSE '' END || '}'
     WHEN 'remark' THEN '{' || v_account || ',' || v_note || ',' || v_reason || '}'
     WHEN 'clock' THEN '{' || v_note || ',' || v_reason || '}'
     WHEN 'drop' THEN '{' || v_note || ',' || v_reason || ',"upto":' || v_upto || '}' END;
@@ -87,7 +88,8 @@ BEGIN
       meters = '[' || v_capacity || ',' || array_to_string((expost_numbers(meters))[5:14], ',') || ']' WHERE ledger = p_ledger AND path = p_path
       AND epsilon_limit = (p_values->'seen'->>0)::bigint AND delta_limit = (p_values->'seen'->>1)::bigint;
   ELSIF p_kind = 'close' THEN
-    UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path;
+    UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path
+      AND (p_values->>'to' IS NULL OR parent IS NULL AND closed = 0);  -- a ledger goes on in one place only
   ELSIF p_kind = 'remark' THEN
     PERFORM 1 FROM expost_account WHERE ledger = p_ledger AND path = p_path;
   ELSIF p_kind = 'drop' THEN
