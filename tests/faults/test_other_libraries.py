@@ -160,3 +160,28 @@ def test_a_log_that_goes_during_a_commit_acknowledges_nothing(
             ledger.reserve(GUARANTEE)
     with pytest.raises(xp.errors.LedgerUnavailable, match="lost its write-ahead log"):
         ledger.reserve(GUARANTEE)
+
+
+@pytest.mark.skipif(not Guard.is_supported, reason="the system has no such locks")
+def test_a_file_that_cannot_be_locked_yet_is_not_closed(tmp_path: Path) -> None:
+    """Its closing would release SQLite's own locks: it stays for the next try, and is opened once."""
+    path = tmp_path / "books.db"
+    path.touch()
+    guard = Guard(str(path))
+    for _ in range(3):
+        guard.hold()
+        assert guard.is_wanted
+        assert opened(path) == 1
+    (tmp_path / "books.db-shm").touch()
+    guard.hold()
+    assert not guard.is_wanted
+    assert opened(path) == 1
+    guard.loosen()
+    guard.release()
+    assert opened(path) == 0
+
+
+def opened(path: Path) -> int:
+    """How often this process has a file open."""
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return sum(os.path.exists(link) and os.readlink(link) == str(path) for link in links)

@@ -39,6 +39,9 @@ class _Held:
 _ALL: dict[tuple[int, int], _Held] = {}
 """By the database's inode and device. To close one of these files releases SQLite's own locks, too, so it is closed
 when nobody in this process has the database open."""
+_OPENED: dict[tuple[int, int], list[int]] = {}
+"""Files that could not be locked yet, such as one whose second file does not open because the process has no more
+descriptors. They are kept for the next try, for closing one would release SQLite's own locks, too."""
 _TURN = RLock()
 
 
@@ -74,7 +77,7 @@ class Guard:
             try:
                 found = os.stat(self._path)
                 key = found.st_ino, found.st_dev
-                held = _ALL.get(key) or _locked(self._path)
+                held = _ALL.get(key) or _locked(self._path, key)
             except OSError:  # it is tried again with the next transaction
                 return
             _ALL[key] = held
@@ -107,17 +110,12 @@ class Guard:
                 os.close(file)
 
 
-def _locked(path: str) -> _Held:
-    files: list[int] = []
-    try:
-        files.append(os.open(path, os.O_RDONLY))
-        files.append(os.open(f"{path}-shm", os.O_RDONLY))
-        _set(fcntl.F_RDLCK, files)
-    except OSError:
-        for file in files:
-            os.close(file)
-        raise
-    return _Held(files)
+def _locked(path: str, key: tuple[int, int]) -> _Held:
+    files = _OPENED.setdefault(key, [])
+    for name in (path, f"{path}-shm")[len(files) :]:
+        files.append(os.open(name, os.O_RDONLY))
+    _set(fcntl.F_RDLCK, files)
+    return _Held(_OPENED.pop(key))
 
 
 def _set(kind: Any, files: list[int]) -> None:
