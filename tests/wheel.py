@@ -46,7 +46,7 @@ def build(folder: Path) -> Path:
 def contents(wheel: Path) -> None:
     """The package, its types, its migrations, its licence; no tests, no paper."""
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("expost/py.typed", "expost/__init__.py"):
+    for needed in ("expost/py.typed", "expost/__init__.py", "expost/examples/visits.parquet"):
         assert needed in names, f"{needed} is missing in {wheel.name}"
     assert any(name.endswith(".sql") for name in names), "the ledgers' migrations are missing"
     assert any(name.endswith("licenses/LICENSE") for name in names), "the licence is missing"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from expost.errors import ExpostError as ExpostError
     from expost.errors import InvalidValue as InvalidValue
     from expost.estimate import Estimate as Estimate
+    from expost.examples import example as example
     from expost.frame import Frame as Frame
     from expost.guarantee import Guarantee as Guarantee
     from expost.ledger import Ledger as Ledger
@@ -76,6 +77,7 @@ else:
         "expost.data": ("PrivateTable", "Unit", "progress", "read"),
         "expost.errors": ("BudgetExceeded", "ExpostError", "InvalidValue"),
         "expost.estimate": ("Estimate",),
+        "expost.examples": ("example",),
         "expost.frame": ("Frame",),
         "expost.guarantee": ("Guarantee",),
         "expost.ledger": ("Ledger", "ledgers"),

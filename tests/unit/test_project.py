@@ -107,6 +107,7 @@ SHARED = {
     "app": ("cli/ledger.py cli/main.py", "the commands for ledgers, and the whole command line"),
     "audit": ("cli/audit.py verify/audit/audit.py", "the command, and what it runs"),
     "create_account": ("cli/ledger.py service/api/governing.py", "the command, and the route of the same name"),
+    "example": ("cli/example.py examples/__init__.py", "the command, and the path of what it writes"),
     "plan": ("accounting/planning.py cli/study.py", "of early stops; the command that shows what a study costs"),
     "raise_limit": ("cli/ledger.py service/api/governing.py", "the command, and the route of the same name"),
     "router": (

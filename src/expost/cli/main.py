@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from expost._version import __version__
-from expost.cli import custody, jobs, ledger, service, study
+from expost.cli import custody, example, jobs, ledger, service, study
 from expost.cli.answers import list_answers
 from expost.cli.audit import audit
 from expost.cli.console import CODES, Commands, out
@@ -17,6 +17,7 @@ app = Commands(
     "Private answers that are charged only for what they leaked.\n\n"
     f"Example: expost init visits.csv -o visits.toml, then plan it and run it.\n\n{CODES}",
 )
+app.add()(example.example)
 app.add()(study.init)
 app.add()(study.plan)
 app.add()(study.run)
