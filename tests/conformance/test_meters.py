@@ -386,6 +386,7 @@ def forged(ledger: Ledger, tmp_path: Path, old: str, new: str) -> str:
         line = event.line.replace(old, new)
         head = link(head, line)
         lines.append(f'{{"hash":"{head}","line":{line}}}')
+    lines.append(f'{{"end":"{event.sequence}:{head}"}}')
     (tmp_path / "forged.jsonl").write_text("\n".join(lines) + "\n", encoding="ascii")
     return str(tmp_path / "forged.jsonl")
 

@@ -146,11 +146,18 @@ def import_ledger(
     file: Annotated[Path, argument("FILE", "An export.")],
     by: Who,
     reason: Why,
+    known: Annotated[
+        str | None, option("The last head that was noted, which the export must contain.", metavar="LINE:HASH")
+    ] = None,
+    incomplete: Annotated[
+        bool, typer.Option("--incomplete", help="Import it without its end: --reason says why, in the trail.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Build a ledger from an export, with its trail as it is.
 
-    An export holds no outputs: the keys of what was published are kept, and never sampled again.
+    The export must be complete: it has its closing line, or ends with the head given as --known. An
+    export holds no outputs: the keys of what was published are kept, and never sampled again.
 
     Example: expost ledger import sqlite:///new.db patients trail.jsonl --by "data office" --reason "new server"
     """
@@ -158,9 +165,10 @@ def import_ledger(
 
     if not file.exists():
         raise InvalidValue(f"there is no file {file}: make an export with `expost ledger export`")
-    note = note_of(by, reason)
-    _check_name(next(transfer.read_export(str(file)), None), name)
-    _copied([(name, transfer.import_export(str(file), url, note))], as_json)
+    note, earlier = note_of(by, reason), None if known is None else head_of(known)
+    _check_name(next(iter(transfer.Export(str(file))), None), name)
+    head = transfer.import_export(str(file), url, note, known=earlier, is_incomplete=incomplete)
+    _copied([(name, head)], as_json)
 
 
 def _check_name(first: TrailLine | None, name: str) -> None:

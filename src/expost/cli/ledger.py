@@ -354,10 +354,7 @@ def head_of(text: str) -> Head:
     """A head as verify prints it."""
     from expost.ledger import Head
 
-    line, _, digest = text.partition(":")
-    if not line.isdecimal() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise InvalidValue(f"a head is LINE:HASH, as verify prints it, got {text!r}")
-    return Head(int(line), digest)
+    return Head.read(text)
 
 
 def head_facts(name: str, head: Head) -> dict[str, Any]:

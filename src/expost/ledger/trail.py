@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from expost.accounting.amounts import MeterBalance
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
-from expost.errors import LedgerCorrupt
+from expost.errors import InvalidValue, LedgerCorrupt
 from expost.guarantee import Guarantee, part_from_json
 from expost.ledger import rules
 from expost.ledger.codec import Described, described, guarantee_digest, guarantee_text, read_guarantee
@@ -113,6 +113,14 @@ class Head(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.sequence}:{self.hash}"
+
+    @classmethod
+    def read(cls, text: str) -> Head:
+        """The head that a text shows. Raises ``InvalidValue``."""
+        line, _, digest = text.partition(":")
+        if not line.isdecimal() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise InvalidValue(f"a head is LINE:HASH, as verify prints it, got {text!r}")
+        return cls(int(line), digest)
 
 
 def link(head: str, line: str) -> str:
@@ -347,13 +355,27 @@ def linked(
         )
 
 
-def write_export(events: Iterable[TrailLine], path: str | os.PathLike[str]) -> Head:
-    """Write events as JSON lines, each with its hash, and return their head."""
+def exported(events: Iterable[TrailLine]) -> Iterator[str]:
+    """Events as the lines of an export: each with its hash, and then the head, without which the end was cut off."""
     head = Head(0, GENESIS)
-    with open(path, "w", encoding="ascii") as lines:
+    for event in events:
+        yield f'{{"hash":"{event.hash}","line":{event.line}}}\n'
+        head = Head(event.sequence, event.hash)
+    yield f'{{"end":"{head}"}}\n'
+
+
+def write_export(events: Iterable[TrailLine], path: str | os.PathLike[str]) -> Head:
+    """Write an export, and return the head that it ends with."""
+    head = Head(0, GENESIS)
+
+    def noted() -> Iterator[TrailLine]:
+        nonlocal head
         for event in linked(events):
-            lines.write(f'{{"hash":"{event.hash}","line":{event.line}}}\n')
             head = Head(event.sequence, event.hash)
+            yield event
+
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(exported(noted()))
     return head
 
 

@@ -7,7 +7,7 @@ is unchanged. Outputs are copied if the source has them. Open entries are forfei
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Engine, Settings
 from expost.ledger.entry import Entry, Note
-from expost.ledger.operations import DropOutputs, Operation, Reopen, Settle
+from expost.ledger.operations import DropOutputs, Operation, Remark, Reopen, Settle
 from expost.ledger.rows import accounting_text, numbers_text
 from expost.ledger.rules import Change, change_of
 from expost.ledger.texts import masked
@@ -46,9 +46,9 @@ class _Copying(Replay):
         """The last entry whose output the source lacks, though no line says that it was dropped."""
         self.head = Head(0, GENESIS)
 
-    def copy(self, events: Iterator[TrailLine]) -> None:
-        """Copy all events."""
-        self.head = self.all(events)
+    def copy(self, events: Iterable[TrailLine], known: Head | None) -> None:
+        """Copy all events, which must run through a known head."""
+        self.head = self.all(events, known=known)
         if self.about is None:
             raise InvalidValue("the audit trail is empty: there is nothing to copy")
 
@@ -179,41 +179,102 @@ def copy_ledger(source: str, name: str, target: str, note: Note, *, left: Head |
             found = engine.rows("SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", ledger, number)
             return found[0][0] if found else None
 
-        return _copied(Verification(engine, ledger).trail(), output, target, note, left)
+        lines = Verification(engine, ledger).trail()
+        _, head = _copied(lines, output, target, note, ending=lambda copied: left and Reopen(note, left))
+    return head if left is not None else open_store(target, name).verify(head)
 
 
-def import_export(file: str, target: str, note: Note) -> Head:
-    """Import an export. It has no outputs: keys that were used stay used, and never sample again."""
-    return _copied(read_export(file), lambda number: None, target, note)
+def import_export(
+    file: str, target: str, note: Note, *, known: Head | None = None, is_incomplete: bool = False
+) -> Head:
+    """Import an export. It has no outputs: keys that were used stay used, and never sample again.
+
+    Its end is there if it has its closing line, or ends with the known head. Without its end it is imported only if
+    ``is_incomplete`` says so; then a line of the trail has who decided it, and why.
+    """
+    export = Export(file)
+
+    def ending(copied: _Copying) -> Operation | None:
+        if copied.head in (export.end, known):
+            return None
+        if not is_incomplete:
+            raise InvalidValue(
+                f"{file} lacks its end: its closing line is missing, and line {copied.head.sequence} is not the head "
+                "given as known, so charges may be missing; export again, or give --known with the last head that was "
+                "noted; or --incomplete, if --reason says why the budget may go on without them"
+            )
+        return Remark(copied.root, Note(note.by, f"imported without its end: {note.reason}"))
+
+    name, head = _copied(export, lambda number: None, target, note, known, ending)
+    return open_store(target, name).verify(head)
 
 
-def read_export(file: str) -> Iterator[TrailLine]:
-    """The events of an export."""
-    try:
-        with open(file, encoding="ascii") as lines:
-            for line in lines:
-                found = json.loads(line)
-                yield TrailLine.read(canonical(found["line"]), found["hash"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InvalidValue(
-            f"{file} is not an export of a ledger ({type(error).__name__}): make one with `expost ledger export`"
-        ) from None
+class Export:
+    """The events of an export, and the head in its closing line once they were read."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self.end: Head | None = None
+
+    def __iter__(self) -> Iterator[TrailLine]:
+        last = Head(0, GENESIS)
+        for number, text in enumerate(self._texts()):
+            if self.end is not None:
+                raise self._damaged("it goes on after its closing line")
+            try:
+                read = _exported(text)
+            except (ValueError, TypeError, KeyError) as error:
+                if number and not text.endswith("\n"):
+                    return  # cut off within its last line
+                raise self._damaged(type(error).__name__) from None
+            if isinstance(read, TrailLine):
+                last = Head(read.sequence, read.hash)
+                yield read
+            elif read == last:
+                self.end = read
+            else:
+                raise self._damaged(f"its closing line ends line {read.sequence}, which is not the one before it")
+
+    def _texts(self) -> Iterator[str]:
+        try:
+            with open(self._file, encoding="ascii") as lines:
+                yield from lines
+        except (OSError, ValueError) as error:
+            raise self._damaged(type(error).__name__) from None
+
+    def _damaged(self, why: str) -> InvalidValue:
+        return InvalidValue(f"{self._file} is not an export of a ledger ({why}): make one with `expost ledger export`")
 
 
-def _copied(events: Iterator[TrailLine], outputs: Outputs, target: str, note: Note, left: Head | None = None) -> Head:
+def _exported(text: str) -> TrailLine | Head:
+    """What a line of an export is: an event, or the head at the end."""
+    found = json.loads(text)
+    return Head.read(found["end"]) if "end" in found else TrailLine.read(canonical(found["line"]), found["hash"])
+
+
+def _copied(
+    events: Iterable[TrailLine],
+    outputs: Outputs,
+    target: str,
+    note: Note,
+    known: Head | None = None,
+    ending: Callable[[_Copying], Operation | None] = lambda copied: None,
+) -> tuple[str, Head]:
+    """Copy events, and an operation that ends the copy, if there is one. Returns the copy's name and head."""
     with opened(target, create=True) as engine, engine.transaction() as run:
         copying = _Copying(run, engine.new_line, outputs)
-        copying.copy(events)
+        copying.copy(events, known)
+        last = ending(copying)
         now, user = engine.settings.clock(), _user(engine, run)
         if copying.missing:
             copying.append(DropOutputs(copying.missing, note), now, user)
-        if left is not None:
-            copying.append(Reopen(note, left), now, user)
+        if last is not None:
+            copying.append(last, now, user)
         copying.finish()
         name, head = copying.root[0], copying.head
     if engine.heads is not None:
         engine.heads.note(name, head)
-    return head if left is not None else open_store(target, name).verify(head)
+    return name, head
 
 
 def _user(engine: Engine, run: Execute) -> str | None:

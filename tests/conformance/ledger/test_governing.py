@@ -107,7 +107,7 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     assert again == head == ledger.export(tmp_path / "trail.jsonl")
     assert books.accounts["study",][:4] == (ledger.limit, ledger.spent, ledger.reserved, False)
     assert books.accounts["study", "alice"].spent == Cost(0.25, delta="1e-6")
-    lines = [json.loads(line) for line in (tmp_path / "trail.jsonl").read_text().splitlines()]
+    *lines, end = [json.loads(line) for line in (tmp_path / "trail.jsonl").read_text().splitlines()]
     assert [line["line"]["sequence"] for line in lines] == list(range(1, 13))
     guarantees: dict[str, object] = {}
     for body in (line["line"]["body"] for line in lines if line["line"]["event"] == "reserve"):
@@ -120,6 +120,7 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
         before = hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
         assert line["hash"] == before
     assert before == head.hash
+    assert end == {"end": f"12:{before}"} == {"end": str(head)}
     with pytest.raises(xp.errors.LedgerCorrupt, match="was rewritten"):
         ledger.verify(known=noted._replace(hash="0" * 64))
     with pytest.raises(xp.errors.LedgerCorrupt, match="old backup"):

@@ -82,6 +82,61 @@ def test_an_export_that_was_changed_is_not_imported(
         transfer.import_export(str(file), url, NOTE)
 
 
+@pytest.mark.parametrize("cut", ["the closing line", "lines", "within a line"])
+def test_an_export_without_its_end_is_not_imported(cut: str, new_url: Callable[[], str], tmp_path: Path) -> None:
+    """Found: the first lines of an export were imported, and everything added up: charges were forgotten."""
+    file, url, last = tmp_path / "export", new_url(), spent(new_url()).export(tmp_path / "export")
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join({"the closing line": lines[:-1], "lines": lines[:1]}.get(cut, [*lines[:2], lines[2][:90]])))
+    with pytest.raises(xp.InvalidValue, match=r"lacks its end: .*line \d is not the head given"):
+        transfer.import_export(str(file), url, NOTE)
+    assert xp.ledgers(url) == ()
+    if cut == "the closing line":
+        transfer.import_export(str(file), url, NOTE, known=last)
+    else:
+        with pytest.raises(xp.errors.LedgerCorrupt, match="before the noted line 3"):
+            transfer.import_export(str(file), url, NOTE, known=last, is_incomplete=True)
+        transfer.import_export(str(file), url, NOTE, is_incomplete=True)
+    kept = [event.body.get("reason") for event in Ledger.load(url, "study").audit_trail() if event.kind == "remark"]
+    assert kept == ([] if cut == "the closing line" else ["imported without its end: because"])
+
+
+def test_a_known_head_within_an_export_is_not_its_end(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    file, ledger = tmp_path / "export", spent(sqlite_url())
+    head = ledger.verify()
+    ledger.run(Fixed(GUARANTEE, 7, part="small"))
+    ledger.export(file)
+    whole = file.read_text()
+    file.write_text("".join(whole.splitlines(keepends=True)[:-1]))
+    with pytest.raises(xp.InvalidValue, match="lacks its end"):
+        transfer.import_export(str(file), sqlite_url(), NOTE, known=head)
+    file.write_text(whole)
+    transfer.import_export(str(file), sqlite_url(), NOTE, known=head)
+    with pytest.raises(xp.errors.LedgerCorrupt, match="the trail was rewritten"):
+        transfer.import_export(str(file), sqlite_url(), NOTE, known=Head(head.sequence, "0" * 64))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda lines: [*lines, lines[0]], "it goes on after its closing line"),
+        (lambda lines: [*lines, lines[-1]], "it goes on after its closing line"),
+        (lambda lines: [*lines[:2], lines[-1]], "its closing line ends line 3"),
+        (lambda lines: [*lines[:-1], '{"end":"nothing"}\n'], "InvalidValue"),
+        (lambda lines: ['{"end":"0:' + "0" * 64 + '"}\n'], "nothing to copy"),
+    ],
+)
+def test_closing_lines_that_close_nothing(
+    change: Callable[[list[str]], list[str]], why: str, sqlite_url: Callable[[], str], tmp_path: Path
+) -> None:
+    file, url = tmp_path / "export", sqlite_url()
+    spent(sqlite_url()).export(file)
+    file.write_text("".join(change(file.read_text().splitlines(keepends=True))))
+    with pytest.raises(xp.InvalidValue, match=why):
+        transfer.import_export(str(file), url, NOTE)
+    assert xp.ledgers(url) == ()
+
+
 def test_a_ledger_moves_into_one_place_only(new_url: Callable[[], str]) -> None:
     """However often it is asked, by whatever address; and one that has the name already is not replaced."""
     here, there, other, taken = new_url(), new_url(), new_url(), new_url()

@@ -270,8 +270,9 @@ def test_reading(running: Running) -> None:
         assert json.loads(said.split("data: ")[1])[0]["spent"] == own["spent"]
     with running.client("auditor") as client:
         head = client.get("/v1/audit/verification").json()
-        lines = client.get("/v1/audit/export").text.splitlines()
+        *lines, end = [json.loads(line) for line in client.get("/v1/audit/export").text.splitlines()]
         assert len(lines) <= head["sequence"]
+        assert end == {"end": f"{lines[-1]['line']['sequence']}:{lines[-1]['hash']}"}
         assert [each["sequence"] for each in client.get("/v1/audit", params={"after": 2, "limit": 3}).json()] == [
             3,
             4,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
@@ -13,6 +12,7 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from expost.ledger.rows import accounting_text
+from expost.ledger.trail import exported
 from expost.service.api.access import AnyReader, Auditor, Here, refusals
 from expost.service.api.models import (
     AccountingModel,
@@ -183,8 +183,7 @@ async def _balances(here: Service, token: AccessToken, account: str) -> str:
 
 def exported_lines(here: Service, ledger: str) -> Iterator[str]:
     """The trail as it is exported."""
-    for event in here.window.trail(ledger, 0):
-        yield json.dumps({"line": json.loads(event.line), "hash": event.hash}, ensure_ascii=True) + "\n"
+    return exported(here.window.trail(ledger, 0))
 
 
 def _whole(token: AccessToken) -> str:

@@ -68,7 +68,7 @@ def test_verify_and_export(new_url: Callable[[], str], tmp_path: Path) -> None:
     assert run("verify", url, "patients", "--known", head).exit_code == 0
     trail = tmp_path / "trail.jsonl"
     told("export", url, "patients", str(trail))
-    assert len(trail.read_text().splitlines()) == told("verify", url, "patients")["line"]
+    assert len(trail.read_text().splitlines()) == told("verify", url, "patients")["line"] + 1
     again = run("export", url, "patients", str(trail))
     assert (again.exit_code, "exists" in again.output) == (2, True)
     assert run("export", url, "patients", str(tmp_path / "no" / "where")).exit_code == 2

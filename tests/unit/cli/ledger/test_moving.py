@@ -25,6 +25,12 @@ def test_copies(clinic: str, tmp_path: Path) -> None:
     run("export", clinic, "patients", str(tmp_path / "trail.jsonl"))
     (made,) = told("import", f"{new}3", "patients", str(tmp_path / "trail.jsonl"), *note)
     assert made["line"] == head.sequence + 1  # and a line that says that outputs were not imported
+    (tmp_path / "cut.jsonl").write_text((tmp_path / "trail.jsonl").read_text().rpartition('{"end"')[0])
+    cut = failing(2, "import", f"{new}6", "patients", str(tmp_path / "cut.jsonl"), *note)
+    assert "export again" in cut.stderr.replace("\n", " ")
+    run("import", f"{new}6", "patients", str(tmp_path / "cut.jsonl"), "--known", str(head), *note)
+    (made,) = told("import", f"{new}7", "patients", str(tmp_path / "cut.jsonl"), "--incomplete", *note)
+    assert made["line"] == head.sequence + 2
     (moved,) = told("move", clinic, "patients", f"{new}4", *note)
     assert moved["line"] == head.sequence + 2  # the line that closed it here, and the one that opened it there
     assert ledger.closed
