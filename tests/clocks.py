@@ -25,9 +25,14 @@ class Clock:
     def timer(self) -> float:
         return self.seconds
 
+    def pause(self, seconds: float) -> None:
+        """Wait, so that patience ends."""
+        time.sleep(seconds)
+        self.seconds += seconds
+
     def settings(self, **others: Any) -> Settings:
         """Settings of a ledger that goes by this clock. Its heart does not beat by itself."""
-        return Settings(**{"clock": self, "timer": self.timer, "beat": 10**6, **others})
+        return Settings(**{"clock": self, "timer": self.timer, "pause": self.pause, "beat": 10**6, **others})
 
     def set_on(self, ledger: Ledger) -> Callable[[int], None]:
         """Sets the clock, in microseconds since 1970, that a store goes by."""

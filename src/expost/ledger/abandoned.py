@@ -14,7 +14,9 @@ class Abandoned:
     def __init__(self, engine: Engine, ledger: int) -> None:
         self._engine, self._ledger = engine, ledger
         settings = engine.settings
-        self._judge = Judge(settings.beat, settings.silence, settings.timer, local=engine.local)
+        self._judge = Judge(
+            settings.beat, settings.silence, settings.timer, local=engine.local, processes=settings.processes
+        )
 
     def has_leases(self) -> bool:
         """Whether there are open entries with a lease, or of a process that was given up."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from expost.errors import Busy, ExpostError, LedgerCorrupt, LedgerUnavailable, RequestRejected
 from expost.ledger.entry import Entry
+from expost.ledger.liveness import Processes, SystemProcesses
 from expost.ledger.operations import Create, Operation
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Settings:
         Seconds without a heartbeat after which a process on another machine is given up.
     clock, timer
         The machine's clock, in microseconds since 1970; and a monotonic clock, in seconds.
+    pause
+        Waits for that many seconds before a request to a server is tried again.
+    processes
+        Which process this one is, and which others are alive.
     user
         The user in the audit trail, where the database does not know it: by default the operating system's user.
     heads
@@ -64,6 +69,8 @@ class Settings:
         How many accounts, guarantees and open entries of one ledger are cached between requests (SQLite only).
     synchronous, vfs
         How SQLite writes. Anything but the defaults is for tests.
+    connect
+        How PostgreSQL is connected to, with the arguments of ``psycopg.connect``. Only tests say otherwise.
     """
 
     patience: float = 15.0
@@ -72,6 +79,8 @@ class Settings:
     silence: float = 60.0
     clock: Callable[[], int] = wall
     timer: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+    processes: Processes = SystemProcesses()  # noqa: RUF009  # it has no state
     user: str | None = field(default_factory=login)
     heads: bool = True
     turn: float = 2.0
@@ -79,6 +88,7 @@ class Settings:
     remembered: int = 4096
     synchronous: str = "EXTRA"
     vfs: str | None = None
+    connect: Callable[..., Any] | None = None
 
 
 class Beat(NamedTuple):

@@ -63,6 +63,38 @@ def standing(owner: str, *, local: bool = False, here: str | None = None) -> Sta
     return "alive" if now == started else "gone"
 
 
+class Processes(Protocol):
+    """The processes that use ledgers, as one of them sees them."""
+
+    def me(self) -> str:
+        """The identity of this process, for others to look up."""
+
+    def standing(self, owner: str, *, local: bool) -> Standing:
+        """Whether the process of that identity is alive, as far as is known here. With ``local``, it is of this
+        machine."""
+
+
+class SystemProcesses:
+    """The processes of the operating system. All objects are equal."""
+
+    def me(self) -> str:
+        """The identity of this process."""
+        return identity(os.getpid())
+
+    def standing(self, owner: str, *, local: bool) -> Standing:
+        """Whether the process of that identity is alive."""
+        return standing(owner, local=local)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is SystemProcesses
+
+    def __hash__(self) -> int:
+        return hash(SystemProcesses)
+
+    def __repr__(self) -> str:
+        return "SystemProcesses()"
+
+
 class Judge:
     """Decides which processes are given up.
 
@@ -72,8 +104,17 @@ class Judge:
     processes that are neither known to be alive or gone nor silent for long.
     """
 
-    def __init__(self, beat: float, silence: float, timer: Callable[[], float], *, local: bool) -> None:
+    def __init__(
+        self,
+        beat: float,
+        silence: float,
+        timer: Callable[[], float],
+        *,
+        local: bool,
+        processes: Processes = SystemProcesses(),  # noqa: B008  # it has no state
+    ) -> None:
         self._late, self._silence, self._timer, self._local = 2 * beat, silence, timer, local
+        self._processes = processes
         self._looked = timer()
         self._seen: dict[str, tuple[int, float]] = {}
         """The heartbeats of each process, and since when there was no new one."""
@@ -89,7 +130,7 @@ class Judge:
         return tuple(name for name, owner, beats in owners if name != me and self._is_given_up(name, owner, beats, now))
 
     def _is_given_up(self, name: str, owner: str, beats: int, now: float) -> bool:
-        known = standing(owner, local=self._local)
+        known = self._processes.standing(owner, local=self._local)
         if known != "unknown":
             return known == "gone"
         before, since = self._seen.get(name, (None, now))

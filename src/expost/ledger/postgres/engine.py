@@ -22,7 +22,6 @@ from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, Ledger
 from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
-from expost.ledger.liveness import identity
 from expost.ledger.operations import Create
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
@@ -141,7 +140,7 @@ class PostgresEngine:
         batch = _random(8).hex()
         sent = json.dumps([self._steps.sent(ledger, step) for step in steps])
         before = canonical(sorted(session.before))
-        values = (ledger, session.owner, identity(os.getpid()), batch, before, session.known, sent)
+        values = (ledger, session.owner, self.settings.processes.me(), batch, before, session.known, sent)
         session.before.add(batch)  # from here on, until the answer is known
         answer = self._guarded(lambda: self._steady(lambda: self._write(_SPEND, values)))
         found = answer[0] if answer is not None else None
@@ -350,7 +349,7 @@ class PostgresEngine:
         """Do idempotent work, again after a transient error, until patience ends."""
         import psycopg
 
-        until = time.monotonic() + self.settings.patience
+        until = self.settings.timer() + self.settings.patience
         while True:
             try:
                 return work()
@@ -359,9 +358,9 @@ class PostgresEngine:
             except psycopg.Error as error:
                 if not is_passing(error):
                     raise meaning(error) from error
-                if time.monotonic() > until:
+                if self.settings.timer() > until:
                     raise meaning(error) from error
-                time.sleep(0.02)
+                self.settings.pause(0.02)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
@@ -370,7 +369,7 @@ class PostgresEngine:
 
         deadline = self.settings.deadline
         try:
-            connection: psycopg.Connection[Any] = bounded(deadline).connect(
+            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(deadline).connect)(
                 self._url,
                 autocommit=True,
                 connect_timeout=max(2, int(deadline)),

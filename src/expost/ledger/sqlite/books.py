@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from expost.ledger import clock, operations, rules
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
-from expost.ledger.liveness import identity
 from expost.ledger.remedies import VERIFY, unknown_account
 from expost.ledger.rows import (
     BALANCE,
@@ -316,7 +314,7 @@ class SqliteBooks:
         self._run(
             "INSERT INTO expost_owner (id, ledger, identity, seen) VALUES (?, ?, ?, ?) ON CONFLICT (id) "
             "DO UPDATE SET beats = beats + 1, seen = excluded.seen WHERE expired = 0",
-            self.owner, self._ledger, identity(os.getpid()), self._now,
+            self.owner, self._ledger, self._settings.processes.me(), self._now,
         )  # fmt: skip
         self._seen = None
 
