@@ -307,6 +307,7 @@ def _checked(fingerprint: Any) -> str:
     return fingerprint
 
 
+@lru_cache(1024)
 def _says_itself(kind: type) -> bool:
     """Whether it is a class of mechanisms that has a ``fingerprint`` of its own."""
     written = next((base for base in kind.__mro__ if "fingerprint" in vars(base)), None)
