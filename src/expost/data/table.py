@@ -22,7 +22,6 @@ from expost.data.expression import (
     is_text,
     read_expression,
     read_value,
-    unusable,
     weight,
 )
 from expost.data.files import Form
@@ -192,9 +191,7 @@ def read(
         except InvalidValue as error:
             error.about = ("unit",)
             raise
-        if found.schema[owner] == "other":
-            raise unusable(owner, ("unit",))
-        if found.schema[owner] in ("number", "timestamp"):
+        if found.schema[owner] in ("number", "timestamp", "other"):
             raise InvalidValue(
                 f"column {owner!r} holds {found.schema[owner]!r} and cannot identify units: use a column of whole "
                 "numbers or text",
@@ -623,8 +620,6 @@ class PrivateTable(PrivateData, ShownTable):
     def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Expression:
         """A column or an expression, parsed; raises if it holds none of these kinds."""
         read = self._checked(value if isinstance(value, Expression) else read_value(value, self.schema))
-        if read.kind == "other":
-            raise unusable(f"{read}", value)
         if read.kind not in kinds:
             wanted, found = " or ".join(kinds), read.kind or "NULL"
             raise InvalidValue(

@@ -57,7 +57,7 @@ def copied(columns: Sequence[PlainColumn], table: str) -> duckdb.DuckDBPyConnect
     if all(column.values is None for column in columns):
         raise InvalidValue(
             "no column can be read, because all are lists, structures, bytes, durations or the like: add a column of "
-            "numbers, text, booleans or times; or say what objects are, as in schema={'ward': 'text'}"
+            "numbers, text, booleans or times"
         )
     connection = new_database()
     made = [

@@ -2,7 +2,7 @@
 
 from expost.data.expression.expression import Expression, is_word, read_expression, read_value
 from expost.data.expression.functions import FUNCTIONS
-from expost.data.expression.grammar import find_column, parse, unusable
+from expost.data.expression.grammar import find_column, parse
 from expost.data.expression.tree import KEY_KINDS, NUMBER_KINDS, Kind, Tree, columns, evaluate, is_text, weight
 
 ALLOWED = (
@@ -29,6 +29,5 @@ __all__ = [
     "parse",
     "read_expression",
     "read_value",
-    "unusable",
     "weight",
 ]

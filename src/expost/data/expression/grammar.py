@@ -65,16 +65,6 @@ def find_column(name: Any, schema: Mapping[str, Kind]) -> str:
     raise InvalidValue(f"there is no column {name!r}: {hint}")
 
 
-def unusable(column: str, about: str | tuple[str, ...] | None = None) -> InvalidValue:
-    """An error: a question uses a column of the kind ``other``."""
-    return InvalidValue(
-        f"column {column!r} is of a type that questions cannot use, or is stored in a way that fails for some values: "
-        f"of a data frame's objects, say what they are, as in read(…, schema={{{column!r}: 'text'}}), and others are "
-        "then NULL; or store it as text, as a number, or as a time in microseconds",
-        about=about,
-    )
-
-
 class Reader(Tokens):
     """A recursive-descent parser; each method parses what binds more tightly than the one before it."""
 
@@ -275,7 +265,10 @@ class Reader(Tokens):
             raise InvalidValue(f"{name!r} in {brief(self.text)} is followed by a dot: write the column's name alone")
         found = find_column(name, self.schema)
         if self.schema[found] == "other":
-            raise unusable(found)
+            raise InvalidValue(
+                f"column {found!r} is of a type that expressions cannot use, or is stored in a way that fails for some "
+                "values: use another, or store it as text, as a number, or as a time in microseconds"
+            )
         return Reference(found, self.schema[found])
 
     def _time(self, word: str) -> Stated:

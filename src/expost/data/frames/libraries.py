@@ -86,11 +86,16 @@ _Columns = tuple[list[Any], Callable[[Mapping[str, Kind]], Iterator[PlainColumn]
 """The names of the columns, and a function that reads them, given the declared kinds."""
 
 
-def _of_objects(name: str, values: Collection[Any], kind: Kind | None) -> PlainColumn:
-    """Objects may be anything, so that their kind is stated, or questions cannot use them."""
-    return (
-        PlainColumn(name, None, "other", OTHER) if kind is None else PlainColumn(name, of_objects(values, kind), kind)
+def _undeclared(name: str, kind: str) -> InvalidValue:
+    return InvalidValue(
+        f"column {name!r} is of type {kind}, whose values may be anything: declare its kind, as in "
+        f"schema={{{name!r}: 'text'}}; values that do not fit are then NULL",
+        about=("schema", name),
     )
+
+
+def _of_objects(name: str, values: Collection[Any], kind: Kind) -> PlainColumn:
+    return PlainColumn(name, of_objects(values, kind), kind)
 
 
 # ---- pandas
@@ -129,7 +134,9 @@ def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
     """A column of NumPy values; NaN is NULL, as everywhere in pandas."""
     dtype = values.dtype
     if dtype.kind == "O":
-        return _of_objects(name, values, kinds.get(name))
+        if name not in kinds:
+            raise _undeclared(name, "object")
+        return _of_objects(name, values, kinds[name])
     if dtype.kind not in "iufbM":
         return PlainColumn(name, None, "other", OTHER)
     with np.errstate(all="ignore"):  # beyond the largest double is infinite: no warning tells that there is one
@@ -173,7 +180,9 @@ def _of_polars(series: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
 
     name, dtype = series.name, series.dtype
     if dtype == pl.Object:
-        return _of_objects(name, series.to_list() if name in kinds else (), kinds.get(name))
+        if name not in kinds:
+            raise _undeclared(name, "Object")
+        return _of_objects(name, series.to_list(), kinds[name])
     if dtype in (pl.Int128, pl.UInt128):
         return plain_column(name, series.cast(pl.Int64, strict=False).to_arrow())
     known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Datetime, pl.Null)
