@@ -283,7 +283,7 @@ class LedgerCorrupt(ExpostError):
     def _message(self) -> Iterator[str | Mention]:
         yield from self.args
         yield ". Spend nothing from this ledger; a backup takes its place only if it has the last head that was noted "
-        yield "(docs/ledger.md, Backup and restore)"
+        yield "(docs/ledger-backup.md, Restore)"
 
 
 class BalanceChanged(LedgerCorrupt):

@@ -110,7 +110,7 @@ BEGIN
 END $$;
 
 -- Only these two functions write the tables. Only their owner, and roles to whom the owner grants it, may call them:
--- docs/ledger.md has the grants for readers, spenders and governors.
+-- docs/ledger-databases.md has the grants for readers, spenders and governors.
 DO $$ DECLARE v_function TEXT; BEGIN
   FOREACH v_function IN ARRAY ARRAY[
     'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, JSONB)'] LOOP
