@@ -12,7 +12,7 @@ from expost.data.expression import operators, patterns
 from expost.data.expression.fitting import apply, as_time, call
 from expost.data.expression.functions import INEXACT, add_interval, cast, choice, function, stated_text
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
-from expost.data.expression.tree import Kind, Reference, Stated, Tree, is_text, uncomputable
+from expost.data.expression.tree import Kind, Reference, Stated, Tree, is_text, uncomputable, unusable
 from expost.errors import InvalidValue
 from expost.mentions import brief
 
@@ -265,10 +265,7 @@ class Reader(Tokens):
             raise InvalidValue(f"{name!r} in {brief(self.text)} is followed by a dot: write the column's name alone")
         found = find_column(name, self.schema)
         if self.schema[found] == "other":
-            raise InvalidValue(
-                f"column {found!r} is of a type that expressions cannot use, or is stored in a way that fails for some "
-                "values: use another, or store it as text, as a number, or as a time in microseconds"
-            )
+            raise InvalidValue(unusable(found))
         return Reference(found, self.schema[found])
 
     def _time(self, word: str) -> Stated:

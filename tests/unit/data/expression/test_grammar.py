@@ -27,7 +27,7 @@ MISTAKES = {
     "'open": "is unexpected",
     "agee > 3": "there is no column 'agee': did you mean 'age'?",
     "t.age > 3": "write the column's name alone",
-    "list = 3": "column 'list' is of a type that expressions cannot use",
+    "list = 3": "column 'list' is of a type that questions cannot use",
     "name > 3": "> takes values of one kind, but has text and integer",
     "smokes + 1 > 0": "+ takes",
     "age + name": "+ takes",
