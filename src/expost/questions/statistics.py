@@ -279,9 +279,12 @@ class Statistics(Planned, Question[Any]):
         return normal if terms.noise or normal.first_bound < pure.first_bound else pure
 
     def _of_records(self, epsilon: Number) -> Mechanism | None:
-        """The mechanism for an array of records, if rows are records whose number is public."""
+        """The mechanism for an array of records, if rows are records whose number is public, and have an order.
+
+        Columns are read one by one. What has no order is added up where it is.
+        """
         alone, table = self.alone, self.table
-        if not isinstance(alone, Products) or table.unit.column is not None:
+        if not isinstance(alone, Products) or table.unit.column is not None or not table.ordered:
             return None
         if not self.reach.one_row_each(dropped=alone.dropped):
             return None
