@@ -179,7 +179,11 @@ class DurableStore:
         kept = self._check(request)
         self._require_sound()
         microseconds = None if lease is None else max(1, int(lease * 1e6))
-        entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+        try:
+            entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+        except LedgerUnavailable:
+            self._watch()  # if only the answer was lost, a heartbeat ends it
+            raise
         self._open[entry.id] = entry
         if lease is None:
             self._watch()
@@ -312,7 +316,7 @@ class DurableStore:
         """
         self.check()
         dead = self._abandoned.given_up(self._look)
-        if not dead and not self._abandoned.has_leases():
+        if not dead and not self._abandoned.has_leases() and not self._abandoned.has_forgotten():
             return 0
         count = self._do(Recover(dead))
         assert isinstance(count, int)
@@ -381,7 +385,9 @@ class DurableStore:
 
     def _verified(self, known: Head | None, since: bool) -> Head:
         heads, name = self._engine.heads, self.address.name
-        noted = None if heads is None else heads.noted(name)  # first, because later ones may be noted meanwhile
+        noted = (
+            None if heads is None else heads.noted(self._engine.noted_as(self._ledger, name))
+        )  # first, because later ones may be noted meanwhile
         head = self._verification(known, since).run(known)
         if heads is not None and noted is None and known is None:
             _LOG.warning(

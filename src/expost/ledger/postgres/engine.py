@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, ref
@@ -22,7 +22,7 @@ from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, Ledger
 from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
-from expost.ledger.operations import Create
+from expost.ledger.operations import Create, Remark
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
@@ -167,6 +167,17 @@ class PostgresEngine:
         if not self._decide(0, governing):
             raise AlreadyExists("ledger", operation.name)
 
+    def noted_as(self, ledger: int, name: str) -> str:
+        """The ledger's name."""
+        return name
+
+    def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
+        """Nothing: a server's heads are kept by its clients."""
+
+    def adopt(self, ledger: int, step: Remark) -> None:
+        """Raises: no heads are kept."""
+        raise InvalidValue("no heads are noted for a server's ledgers: nothing is to be adopted")
+
     def _govern(self, ledger: int, step: Any) -> None:
         """Apply a step of administration. Raises if it is not allowed; tried again if another one came first."""
         while True:
@@ -290,6 +301,17 @@ class PostgresEngine:
     def backup(self, path: str) -> None:
         """Not supported: a server has no file, so its ledgers are copied one by one."""
         raise NotImplementedError
+
+    def leave(self) -> None:
+        """Have this process's rows deleted, where nobody has anything open; tried once."""
+        mine = [(ledger, session.owner) for (who, ledger), session in self._sessions.items() if who == here()]
+        writer, self._writer = self._writer, None
+        self._sessions.clear()
+        if writer is None or self.read_only:
+            return
+        with suppress(Exception), closing(writer):
+            for whose in mine:
+                writer.execute("SELECT expost_leave(%s, %s)", whose)
 
     def close(self) -> None:
         """Close all connections."""

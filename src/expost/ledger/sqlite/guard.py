@@ -113,7 +113,7 @@ class Guard:
 def _locked(path: str, key: tuple[int, int]) -> _Held:
     files = _OPENED.setdefault(key, [])
     for name in (path, f"{path}-shm")[len(files) :]:
-        files.append(os.open(name, os.O_RDONLY))
+        files.append(os.open(name, os.O_RDONLY | os.O_NONBLOCK))  # a pipe in its place is not waited for
     _set(fcntl.F_RDLCK, files)
     return _Held(_OPENED.pop(key))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 from typing import Any, TypeAlias
 
 from expost.errors import LedgerUnavailable
@@ -49,8 +50,8 @@ def identity_of(path: bytes | int) -> Identity:
         text = found.raw
         if not failed and text[1] & 1:  # it has the inode
             return text[32:40] + text[136:144]
-    stat = os.stat(path)  # raises the error; or the kernel does not support statx
-    return stat.st_ino, stat.st_dev
+    known = os.stat(path)  # raises the error; or the kernel does not support statx
+    return known.st_ino, known.st_dev
 
 
 class Files:
@@ -111,6 +112,10 @@ class Files:
         except OSError:
             raise self._moved("was removed or renamed") from None
         file = found.st_ino, found.st_dev
+        if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for whoever writes into it
+            raise LedgerUnavailable(
+                f"{self._path!r} is not a plain file: check the path, or put the ledger's file back"
+            )
         if file != (self._file or file):
             raise self._moved("was replaced by another file")
         if found.st_nlink > 1:
