@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import sha256
@@ -23,6 +23,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
+from expost.ledger.deadline import within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import heart
@@ -105,6 +106,11 @@ class DurableStore:
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only
+
+    def one_deadline(self) -> AbstractContextManager[None]:
+        """A block in which all calls together take no longer than one may."""
+        settings = self._engine.settings
+        return within(settings.patience + settings.deadline * (not self._engine.local))
 
     # ---- accounts
 

@@ -44,8 +44,9 @@ class Settings:
     patience
         Seconds for which a request waits for other processes, or for a server that restarts.
     deadline
-        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call; twice the
-        patience plus the deadline bounds a call that waits for another one of this process to the same address.
+        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call, and a
+        settlement with the forfeit that is tried when it fails; twice the patience plus the deadline bounds a call that
+        waits for another one of this process to the same address.
     beat
         Seconds between two heartbeats of a process.
     silence

@@ -21,6 +21,7 @@ from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
 from expost.forks import Process, here
 from expost.ledger import schema
+from expost.ledger.deadline import left, within
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
 from expost.ledger.operations import Create, Remark
 from expost.ledger.postgres.disk import await_disk
@@ -37,6 +38,7 @@ _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 )  # a plan is kept as long as the connection, and must suit tables that grow
+_PARTING = 1.0  # seconds for which a process that ends waits for a server
 _LOCK = 7091847  # an advisory lock, so that migrations run one after the other
 _random = getattr(os, "getrandom", os.urandom)  # urandom would let all threads run that were just answered
 _MARK = (
@@ -309,7 +311,7 @@ class PostgresEngine:
         self._sessions.clear()
         if writer is None or self.read_only:
             return
-        with suppress(Exception), closing(writer):
+        with suppress(Exception), closing(writer), within(_PARTING):
             for whose in mine:
                 writer.execute("SELECT expost_leave(%s, %s)", whose)
 
@@ -368,30 +370,33 @@ class PostgresEngine:
         return answer
 
     def _steady(self, work: Callable[[], Returned]) -> Returned:
-        """Do idempotent work, again after a transient error, until patience ends."""
+        """Do idempotent work, again after a transient error, until patience ends: all of it within patience and one
+        deadline, or what is left to the call that it is part of."""
         import psycopg
 
-        until = self.settings.timer() + self.settings.patience
-        while True:
-            try:
-                return work()
-            except psycopg.IntegrityError:
-                raise
-            except psycopg.Error as error:
-                if not is_passing(error):
-                    raise meaning(error) from error
-                if self.settings.timer() > until:
-                    raise meaning(error) from error
-                self.settings.pause(0.02)
+        settings = self.settings
+        until = settings.timer() + settings.patience
+        with within(settings.patience + settings.deadline):
+            if not left(settings.deadline):
+                raise LedgerUnavailable("the database did not answer in time; what was reserved stays reserved")
+            while True:
+                try:
+                    return work()
+                except psycopg.IntegrityError:
+                    raise
+                except psycopg.Error as error:
+                    if not is_passing(error) or settings.timer() > until or not left(settings.deadline):
+                        raise meaning(error) from error
+                    settings.pause(0.02)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
         from expost.ledger.postgres.connection import bounded
 
-        deadline = self.settings.deadline
+        deadline = max(1, left(self.settings.deadline))
         try:
-            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(deadline).connect)(
+            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(self.settings.deadline).connect)(
                 self._url,
                 autocommit=True,
                 connect_timeout=max(2, int(deadline)),

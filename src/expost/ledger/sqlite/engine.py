@@ -31,6 +31,7 @@ from expost.errors import (
 )
 from expost.forks import Process, here
 from expost.ledger import schema
+from expost.ledger.deadline import left
 from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
 from expost.ledger.gate import GATE
 from expost.ledger.operations import Create, Remark
@@ -494,13 +495,14 @@ _TROUBLE = (apsw.Error, OSError, UnicodeDecodeError)
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:
-    """A busy handler that waits in short steps, so that nobody starves, and gives up after that many seconds."""
-    since = [0.0]
+    """A busy handler that waits in short steps, so that nobody starves, and gives up after that many seconds, or those
+    that are left to the call."""
+    until = [0.0]
 
     def wait(attempt: int) -> bool:
         if attempt == 0:
-            since[0] = time.monotonic()
+            until[0] = time.monotonic() + left(seconds)
         time.sleep(0.0005 if attempt < 20 else 0.002)
-        return time.monotonic() - since[0] < seconds
+        return time.monotonic() < until[0]
 
     return wait
