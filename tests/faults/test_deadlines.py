@@ -240,11 +240,11 @@ def test_a_block_on_a_locked_file_ends_within_its_patience(sqlite_url: Callable[
 
 
 def test_deadlines_within_each_other() -> None:
-    with deadline.within(50):
-        assert 49 < deadline.left(60) <= 50
-        assert deadline.left(1) == 1
-        with deadline.within(100):
-            assert deadline.left(60) <= 50
-        with deadline.within(0):
-            assert deadline.left(60) == 0
-    assert deadline.left(60) == 60
+    with deadline.all_within(50):
+        assert 49 < deadline.time_left(60) <= 50
+        assert deadline.time_left(1) == 1
+        with deadline.all_within(100):
+            assert deadline.time_left(60) <= 50
+        with deadline.all_within(0):
+            assert deadline.time_left(60) == 0
+    assert deadline.time_left(60) == 60

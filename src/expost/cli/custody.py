@@ -217,7 +217,7 @@ def adopt(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Note a ledger's head anew, because the file of heads is missing or damaged.
+    """Note a head anew, where the noted one was lost.
 
     Only if these books are known to be the last ones, and no old backup: it says so in the trail. Nothing
     can be reserved before. Lines that are known to be lost are not adopted.

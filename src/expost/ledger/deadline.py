@@ -12,7 +12,7 @@ _END: ContextVar[float] = ContextVar("expost_deadline", default=math.inf)
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def all_within(seconds: float) -> Iterator[None]:
     """What is done in this block, in this thread, ends within that many seconds; or earlier, if a block around it says
     so."""
     before = _END.set(min(_END.get(), time.monotonic() + seconds))
@@ -22,6 +22,6 @@ def within(seconds: float) -> Iterator[None]:
         _END.reset(before)
 
 
-def left(seconds: float) -> float:
+def time_left(seconds: float) -> float:
     """How long something may wait that may take that many seconds by itself."""
     return max(0.0, min(seconds, _END.get() - time.monotonic()))

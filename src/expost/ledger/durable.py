@@ -23,7 +23,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
-from expost.ledger.deadline import within
+from expost.ledger.deadline import all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import heart
@@ -110,7 +110,7 @@ class DurableStore:
     def one_deadline(self) -> AbstractContextManager[None]:
         """A block in which all calls together take no longer than one may."""
         settings = self._engine.settings
-        return within(settings.patience + settings.deadline * (not self._engine.local))
+        return all_within(settings.patience + settings.deadline * (not self._engine.local))
 
     # ---- accounts
 

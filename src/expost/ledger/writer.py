@@ -16,7 +16,7 @@ from typing import Any
 
 from expost.errors import Busy, ExpostError, LedgerCorrupt, LedgerUnavailable, RequestRejected
 from expost.forks import around_forks
-from expost.ledger.deadline import left
+from expost.ledger.deadline import time_left
 from expost.ledger.engine import Engine, Hold, Outcome, Step, alone, is_out_of_reach
 from expost.ledger.entry import Entry
 from expost.ledger.gate import GATE
@@ -321,7 +321,7 @@ class Writer:
             self._writer.given.unwanted.append(ticket)
 
     def _await(self, ticket: _Ticket) -> None:
-        patience = left(self.engine.settings.patience)
+        patience = time_left(self.engine.settings.patience)
         if ticket.done.acquire(timeout=min(patience, TIMEOUT_MAX)):
             return
         if ticket.take():

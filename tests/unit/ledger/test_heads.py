@@ -19,7 +19,7 @@ from books import GUARANTEE, OWNER, backup_of, file_of, make, steps_of
 from expost import Ledger
 from expost.ledger import Settings, transfer
 from expost.ledger.engine import Hold
-from expost.ledger.sqlite.heads import Heads
+from expost.ledger.heads import Heads
 from expost.ledger.trail import Head
 
 

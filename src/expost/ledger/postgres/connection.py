@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from expost.ledger.deadline import left
+from expost.ledger.deadline import time_left
 
 
 @cache
@@ -19,7 +19,7 @@ def bounded(deadline: float) -> type[psycopg.Connection[Any]]:
 
     class Bounded(psycopg.Connection[Any]):
         def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-            allowed = left(deadline)
+            allowed = time_left(deadline)
             return super().wait(_until(gen, time.monotonic() + allowed, allowed), *args, **options)
 
         def __del__(self, *args: Any) -> None:

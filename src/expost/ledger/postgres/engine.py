@@ -21,7 +21,7 @@ from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
 from expost.forks import Process, here
 from expost.ledger import schema
-from expost.ledger.deadline import left, within
+from expost.ledger.deadline import all_within, time_left
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
 from expost.ledger.operations import Create, Remark
 from expost.ledger.postgres.disk import await_disk
@@ -311,7 +311,7 @@ class PostgresEngine:
         self._sessions.clear()
         if writer is None or self.read_only:
             return
-        with suppress(Exception), closing(writer), within(_PARTING):
+        with suppress(Exception), closing(writer), all_within(_PARTING):
             for whose in mine:
                 writer.execute("SELECT expost_leave(%s, %s)", whose)
 
@@ -376,8 +376,8 @@ class PostgresEngine:
 
         settings = self.settings
         until = settings.timer() + settings.patience
-        with within(settings.patience + settings.deadline):
-            if not left(settings.deadline):
+        with all_within(settings.patience + settings.deadline):
+            if not time_left(settings.deadline):
                 raise LedgerUnavailable("the database did not answer in time; what was reserved stays reserved")
             while True:
                 try:
@@ -385,7 +385,7 @@ class PostgresEngine:
                 except psycopg.IntegrityError:
                     raise
                 except psycopg.Error as error:
-                    if not is_passing(error) or settings.timer() > until or not left(settings.deadline):
+                    if not is_passing(error) or settings.timer() > until or not time_left(settings.deadline):
                         raise meaning(error) from error
                     settings.pause(0.02)
 
@@ -394,7 +394,7 @@ class PostgresEngine:
 
         from expost.ledger.postgres.connection import bounded
 
-        deadline = max(1, left(self.settings.deadline))
+        deadline = max(1, time_left(self.settings.deadline))
         try:
             connection: psycopg.Connection[Any] = (self.settings.connect or bounded(self.settings.deadline).connect)(
                 self._url,

@@ -31,14 +31,14 @@ from expost.errors import (
 )
 from expost.forks import Process, here
 from expost.ledger import schema
-from expost.ledger.deadline import left
+from expost.ledger.deadline import time_left
 from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
 from expost.ledger.gate import GATE
+from expost.ledger.heads import Heads
 from expost.ledger.operations import Create, Remark
 from expost.ledger.remedies import VERIFY, no_file, no_ledgers
 from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books, note_since
 from expost.ledger.sqlite.guard import Guard
-from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files
 from expost.ledger.trail import Head
 
@@ -85,8 +85,8 @@ class SqliteEngine:
         self._reading = RLock()
         """Held during each query."""
         self._fork = Hold(self._reading)
-        self.files = Files(path)
         self._guard = Guard(path)
+        self.files = Files(path, self._guard.beginning)
         try:
             with self._translated():
                 self._open()
@@ -119,7 +119,7 @@ class SqliteEngine:
         if books.lost is None:
             self._known[ledger] = books
             if self.heads is not None and (books.has_moved or not books.is_noted):
-                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head), self.files.looks)
+                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head))
         return outcomes
 
     def _look_for_lost(self, books: SqliteBooks, heads: Heads) -> None:
@@ -501,7 +501,7 @@ def _patience(seconds: float) -> Callable[[int], bool]:
 
     def wait(attempt: int) -> bool:
         if attempt == 0:
-            until[0] = time.monotonic() + left(seconds)
+            until[0] = time.monotonic() + time_left(seconds)
         time.sleep(0.0005 if attempt < 20 else 0.002)
         return time.monotonic() < until[0]
 

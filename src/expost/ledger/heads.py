@@ -20,7 +20,6 @@ from functools import lru_cache
 from expost.canonical import sha256
 from expost.errors import InvalidValue, LedgerCorrupt, LedgerUnavailable
 from expost.ledger.remedies import ADOPT
-from expost.ledger.sqlite.identity import Identity, identity_of
 from expost.ledger.trail import GENESIS, Head
 
 try:
@@ -31,7 +30,6 @@ except ImportError:  # where there is no fork either
 _LOG = logging.getLogger("expost.ledger")
 _SIZE = 128  # bytes of a record, which is written at once, within one block of the disk
 _WAITS = 200  # milliseconds for which a write waits for another; then it is left to the next commit
-_OPEN = 1.0  # seconds for which the file is kept open
 _EXCLUSIVE = 0 if fcntl is None else fcntl.LOCK_EX | fcntl.LOCK_NB
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # a pipe in its place is not waited for
 _BLANK = b" " * (_SIZE - 1) + b"\n"  # a place that was damaged, and given up
@@ -57,13 +55,9 @@ class Heads:
     def __init__(self, path: str, file: str | None = None) -> None:
         self.path = f"{path}-heads" if file is None else file
         self._like = path if file is None else None
-        self._name = os.fsencode(self.path)
         self._places: dict[str, int] = {}
         self._file: int | None = None
         """The open file, as long as it is the one at that path."""
-        self._identity: Identity | None = None
-        self._until = 0.0
-        self._looks: int | None = None
         self._written: dict[str, tuple[bytes, int, int]] = {}
         """The records that this process wrote last, with their lines and positions in the file."""
         self._failures = 0
@@ -193,17 +187,14 @@ class Heads:
             _LOG.warning("no heads of ledger %r can be noted in %s: lines could be lost unnoticed", name, self.path)
         return found is not None
 
-    def note(self, name: str, head: Head, looks: int | None = None) -> bool:
+    def note(self, name: str, head: Head) -> bool:
         """Note a head, unless a later one is noted, and return whether it was. A failed write does not fail the
-        commit. With the same number of ``looks`` as before, nothing in the folder has changed since."""
-        now = time.monotonic()
+        commit."""
         try:
-            if now > self._until or ((looks is None or looks != self._looks) and not self._is_current()):
+            if not self._is_current():
                 self.close()
-            self._looks = looks
             if self._file is None:
-                self._file, self._until = self._made(), now + _OPEN
-                self._identity = identity_of(self._file)
+                self._file = self._made()
             done = self._note(self._file, name, head)
         except OSError as error:
             self.close()
@@ -296,7 +287,7 @@ class Heads:
         if self._file is None:
             return False
         try:
-            return identity_of(self._name) == self._identity
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
         except FileNotFoundError:
             return False
 
