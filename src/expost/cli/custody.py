@@ -206,6 +206,30 @@ def _copied(heads: list[tuple[str, Head]], as_json: bool) -> None:
         out.print(head_text(name, head), soft_wrap=True)
 
 
+@app.add()
+def adopt(
+    url: Url,
+    name: Name,
+    by: Who,
+    reason: Why,
+    known: Annotated[
+        str | None, option("The last head that was noted elsewhere, which the trail must contain.", metavar="LINE:HASH")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Note a head anew, where the noted one was lost.
+
+    Only if these books are known to be the last ones, and no old backup: it says so in the trail. Nothing
+    can be reserved before. Lines that are known to be lost are not adopted.
+
+    Example: expost ledger adopt sqlite:///clinic.db patients --known 7:9f86… --by me --reason "copied without heads"
+    """
+    from expost.ledger import transfer
+
+    earlier = None if known is None else head_of(known)
+    _copied([(name, transfer.adopt_heads(url, name, note_of(by, reason), earlier))], as_json)
+
+
 # ---- the clock, and retention
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import sha256
@@ -23,6 +23,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
+from expost.ledger.deadline import all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import heart
@@ -106,6 +107,11 @@ class DurableStore:
         """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only
 
+    def one_deadline(self) -> AbstractContextManager[None]:
+        """A block in which all calls together take no longer than one may."""
+        settings = self._engine.settings
+        return all_within(settings.patience + settings.deadline * (not self._engine.local))
+
     # ---- accounts
 
     def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
@@ -179,7 +185,11 @@ class DurableStore:
         kept = self._check(request)
         self._require_sound()
         microseconds = None if lease is None else max(1, int(lease * 1e6))
-        entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+        try:
+            entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+        except LedgerUnavailable:
+            self._watch()  # if only the answer was lost, a heartbeat ends it
+            raise
         self._open[entry.id] = entry
         if lease is None:
             self._watch()
@@ -312,7 +322,7 @@ class DurableStore:
         """
         self.check()
         dead = self._abandoned.given_up(self._look)
-        if not dead and not self._abandoned.has_leases():
+        if not dead and not self._abandoned.has_leases() and not self._abandoned.has_forgotten():
             return 0
         count = self._do(Recover(dead))
         assert isinstance(count, int)
@@ -381,7 +391,9 @@ class DurableStore:
 
     def _verified(self, known: Head | None, since: bool) -> Head:
         heads, name = self._engine.heads, self.address.name
-        noted = None if heads is None else heads.noted(name)  # first, because later ones may be noted meanwhile
+        noted = (
+            None if heads is None else heads.noted(self._engine.noted_as(self._ledger, name))
+        )  # first, because later ones may be noted meanwhile
         head = self._verification(known, since).run(known)
         if heads is not None and noted is None and known is None:
             _LOG.warning(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from expost.errors import Busy, ExpostError, LedgerCorrupt, LedgerUnavailable, RequestRejected
 from expost.ledger.entry import Entry
 from expost.ledger.liveness import Processes, SystemProcesses
-from expost.ledger.operations import Create, Operation
+from expost.ledger.operations import Create, Operation, Remark
 
 if TYPE_CHECKING:
     from expost.ledger.trail import Head
@@ -44,8 +44,9 @@ class Settings:
     patience
         Seconds for which a request waits for other processes, or for a server that restarts.
     deadline
-        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call; twice the
-        patience plus the deadline bounds a call that waits for another one of this process to the same address.
+        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call, and a
+        settlement with the forfeit that is tried when it fails; twice the patience plus the deadline bounds a call that
+        waits for another one of this process to the same address.
     beat
         Seconds between two heartbeats of a process.
     silence
@@ -165,6 +166,16 @@ class Engine(Protocol):
     def heads(self) -> NotedHeads | None:
         """The noted heads; None if whoever can change the books could change these, too, or nobody wants them."""
 
+    def noted_as(self, ledger: int, name: str) -> str:
+        """The name under which heads of a ledger are noted."""
+
+    def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
+        """Within :meth:`transaction`, which makes a ledger: make a place for its heads, noted from a line on."""
+
+    def adopt(self, ledger: int, step: Remark) -> None:
+        """Record by a line that heads are noted anew, because those that were noted are missing or damaged; and note
+        one. Raises if lines are known to be lost, or if nothing is missing."""
+
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, in order, in one durable transaction; a rejected step changes nothing.
 
@@ -198,6 +209,11 @@ class Engine(Protocol):
 
     def backup(self, path: str) -> None:
         """Copy the whole database into a new SQLite file."""
+
+    def leave(self) -> None:
+        """Called when the process ends, or nobody needs the database any more: forget this process, in ledgers in which
+        no process has anything open. Otherwise it stays: later ones may count on when it wrote last, to give up others.
+        Tried once."""
 
     def close(self) -> None:
         """Close all connections. They are opened again when needed."""

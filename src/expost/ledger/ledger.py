@@ -469,6 +469,20 @@ class Ledger:
         """
         self._store.set_clock(arguments.as_note(by, reason))
 
+    def adopt_heads(self, *, by: str, reason: str, known: Head | None = None) -> Head:
+        """Note the head of a durable ledger anew, by a line of its audit trail; returns the new head.
+
+        For when the head that was noted beside the database is missing or damaged, so that nothing shows whether these
+        books are the last ones: you say so. They are verified first, and must contain ``known`` if it is given.
+        """
+        if self._store.address is None:
+            raise InvalidValue(
+                f"ledger {self.name!r} is in memory, and has no heads elsewhere: nothing is to be adopted"
+            )
+        from expost.ledger.transfer import adopt_heads
+
+        return adopt_heads(*self._store.address, arguments.as_note(by, reason), known, self._store.manner[0])
+
     def recover(self) -> int:
         """Forfeit open reservations of processes that ended or fell silent, and return how many; load does so, too.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from expost.cost import Cost
@@ -47,6 +48,9 @@ class Store(Protocol):
     @property
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the books were opened, and whether they are read-only."""
+
+    def one_deadline(self) -> AbstractContextManager[None]:
+        """A block in which all calls together take no longer than one may."""
 
     def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
         """Create an account below an existing one. Its limit may be larger than its parent's."""

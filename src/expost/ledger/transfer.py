@@ -46,6 +46,11 @@ class _Copying(Replay):
         """The last entry whose output the source lacks, though no line says that it was dropped."""
         self.head = Head(0, GENESIS)
 
+    @property
+    def ledger(self) -> int:
+        """Its number in the other database."""
+        return self._ledger
+
     def copy(self, events: Iterable[TrailLine], known: Head | None) -> None:
         """Copy all events, which must run through a known head."""
         self.head = self.all(events, known=known)
@@ -170,10 +175,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note, *, left: Head |
     it: no copy that is open exists before. Then it is still to be verified.
     """
     with opened(source, read_only=True) as engine:
-        rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
-        if not rows:
-            raise UnknownEntry(f"there is no ledger {name!r} in the source: check its name")
-        ledger = rows[0][0]
+        ledger = _number_of(engine, name)
 
         def output(number: int) -> str | None:
             found = engine.rows("SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", ledger, number)
@@ -272,9 +274,29 @@ def _copied(
             copying.append(last, now, user)
         copying.finish()
         name, head = copying.root[0], copying.head
+        engine.keep_heads(run, copying.ledger, name, head.sequence)
     if engine.heads is not None:
-        engine.heads.note(name, head)
+        engine.heads.note(engine.noted_as(copying.ledger, name), head)
     return name, head
+
+
+def adopt_heads(url: str, name: str, note: Note, known: Head | None = None, settings: Settings | None = None) -> Head:
+    """Note the head of a ledger anew, by a line of its trail, because the noted one is missing or damaged.
+
+    The books are verified first, and must contain ``known``, a head that was noted elsewhere, if it is given.
+    """
+    with opened(url, settings) as engine:
+        ledger = _number_of(engine, name)
+        Verification(engine, ledger).run(known)
+        engine.adopt(ledger, Remark((name,), Note(note.by, f"heads noted anew: {note.reason}")))
+    return open_store(url, name, settings).verify(known)
+
+
+def _number_of(engine: Engine, name: str) -> int:
+    rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
+    if not rows:
+        raise UnknownEntry(f"there is no ledger {name!r} in the database: check its name")
+    return int(rows[0][0])
 
 
 def _user(engine: Engine, run: Execute) -> str | None:

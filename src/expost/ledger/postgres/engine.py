@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, ref
@@ -21,8 +21,9 @@ from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
 from expost.forks import Process, here
 from expost.ledger import schema
+from expost.ledger.deadline import all_within, time_left
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
-from expost.ledger.operations import Create
+from expost.ledger.operations import Create, Remark
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
@@ -37,6 +38,7 @@ _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 )  # a plan is kept as long as the connection, and must suit tables that grow
+_PARTING = 1.0  # seconds for which a process that ends waits for a server
 _LOCK = 7091847  # an advisory lock, so that migrations run one after the other
 _random = getattr(os, "getrandom", os.urandom)  # urandom would let all threads run that were just answered
 _MARK = (
@@ -167,6 +169,17 @@ class PostgresEngine:
         if not self._decide(0, governing):
             raise AlreadyExists("ledger", operation.name)
 
+    def noted_as(self, ledger: int, name: str) -> str:
+        """The ledger's name."""
+        return name
+
+    def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
+        """Nothing: a server's heads are kept by its clients."""
+
+    def adopt(self, ledger: int, step: Remark) -> None:
+        """Raises: no heads are kept."""
+        raise InvalidValue("no heads are noted for a server's ledgers: nothing is to be adopted")
+
     def _govern(self, ledger: int, step: Any) -> None:
         """Apply a step of administration. Raises if it is not allowed; tried again if another one came first."""
         while True:
@@ -291,6 +304,17 @@ class PostgresEngine:
         """Not supported: a server has no file, so its ledgers are copied one by one."""
         raise NotImplementedError
 
+    def leave(self) -> None:
+        """Have this process's rows deleted, where nobody has anything open; tried once."""
+        mine = [(ledger, session.owner) for (who, ledger), session in self._sessions.items() if who == here()]
+        writer, self._writer = self._writer, None
+        self._sessions.clear()
+        if writer is None or self.read_only:
+            return
+        with suppress(Exception), closing(writer), all_within(_PARTING):
+            for whose in mine:
+                writer.execute("SELECT expost_leave(%s, %s)", whose)
+
     def close(self) -> None:
         """Close all connections."""
         connections = (self._reader, self._writer, *(known() for known in self._shown))
@@ -346,30 +370,33 @@ class PostgresEngine:
         return answer
 
     def _steady(self, work: Callable[[], Returned]) -> Returned:
-        """Do idempotent work, again after a transient error, until patience ends."""
+        """Do idempotent work, again after a transient error, until patience ends: all of it within patience and one
+        deadline, or what is left to the call that it is part of."""
         import psycopg
 
-        until = self.settings.timer() + self.settings.patience
-        while True:
-            try:
-                return work()
-            except psycopg.IntegrityError:
-                raise
-            except psycopg.Error as error:
-                if not is_passing(error):
-                    raise meaning(error) from error
-                if self.settings.timer() > until:
-                    raise meaning(error) from error
-                self.settings.pause(0.02)
+        settings = self.settings
+        until = settings.timer() + settings.patience
+        with all_within(settings.patience + settings.deadline):
+            if not time_left(settings.deadline):
+                raise LedgerUnavailable("the database did not answer in time; what was reserved stays reserved")
+            while True:
+                try:
+                    return work()
+                except psycopg.IntegrityError:
+                    raise
+                except psycopg.Error as error:
+                    if not is_passing(error) or settings.timer() > until or not time_left(settings.deadline):
+                        raise meaning(error) from error
+                    settings.pause(0.02)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
         from expost.ledger.postgres.connection import bounded
 
-        deadline = self.settings.deadline
+        deadline = max(1, time_left(self.settings.deadline))
         try:
-            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(deadline).connect)(
+            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(self.settings.deadline).connect)(
                 self._url,
                 autocommit=True,
                 connect_timeout=max(2, int(deadline)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -12,6 +13,7 @@ from expost.canonical import canonical
 from expost.errors import AlreadyExists, ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger import clock, operations, rules
+from expost.ledger.abandoned import MONTH
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
@@ -25,14 +27,12 @@ from expost.ledger.rows import (
     meters_of_text,
     numbers_text,
 )
-from expost.ledger.sqlite.heads import Heads
 from expost.ledger.trail import GENESIS, link, trail_line
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
-_MONTH = 30 * 24 * clock.HOUR
 OPEN_IN_ROW = 32
 """The most open entries in the ledger's own row, which is written with every line. Others are in an index."""
 LINES = (
@@ -72,6 +72,8 @@ class SqliteBooks:
         """The time of this process's last heartbeat, if it was not given up."""
         self.is_noted = False
         """Whether the last head is the one that this process noted last."""
+        self.noted_since: int | None = None
+        """Since which line heads are noted; None if they are not."""
 
     def start(self, cursor: apsw.Cursor, owner: str) -> None:
         """Start a transaction of a process; read what is not cached."""
@@ -85,6 +87,8 @@ class SqliteBooks:
             row = self._row(f"SELECT {_BOOK} FROM expost_books WHERE id = ?", self._ledger)
             name, self._neighbours, self._unit, self.sequence, self._count, self.at, self.head, *rest = row
             self.root, (self._accounting, self._listed) = (name,), rest
+            since = self._row("SELECT since FROM expost_noted WHERE ledger = ?", self._ledger)
+            self.noted_since = None if since is None else since[0]
 
     def apply(self, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, and return the outcome of each."""
@@ -100,6 +104,11 @@ class SqliteBooks:
         for rows in (self._accounts, self._guarantees, self._open):
             if len(rows) > self._settings.remembered // 3:
                 rows.clear()
+
+    def note_since_now(self) -> None:
+        """Record that heads are noted from the last line on."""
+        note_since(self._run, self._ledger, self.sequence)
+        self.noted_since = self.sequence
 
     def hash_of(self, sequence: int) -> str | None:
         """The hash of a line of the audit trail."""
@@ -342,11 +351,11 @@ class SqliteBooks:
         return len(abandoned)
 
     def _forget(self) -> None:
-        """Delete processes that were given up, silent for a month, and have no open entries."""
+        """Delete processes that were silent for a month, and have no open entries."""
         self._run(
-            "DELETE FROM expost_owner WHERE ledger = ?1 AND expired = 1 AND seen < ?2 AND id <> ?3 "
+            "DELETE FROM expost_owner WHERE ledger = ?1 AND seen < ?2 AND id <> ?3 "
             "AND NOT EXISTS (SELECT 1 FROM expost_open e WHERE e.ledger = ?1 AND e.state = 'reserved' "
-            "AND e.owner = expost_owner.id)", self._ledger, self._now - _MONTH, self.owner,
+            "AND e.owner = expost_owner.id)", self._ledger, self._now - MONTH, self.owner,
         )  # fmt: skip
 
     def _ensure_alive(self) -> None:
@@ -382,13 +391,17 @@ class SqliteBooks:
         return self._execute(sql, values).fetchone()
 
 
-def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Settings, heads: Heads | None) -> str:
-    """Create a ledger and its own account, and return the hash of its first line."""
+def note_since(run: Callable[..., object], ledger: int, line: int) -> None:
+    """Record that the heads of a ledger are noted from a line on."""
+    run(
+        "INSERT INTO expost_noted VALUES (?, ?) ON CONFLICT (ledger) DO UPDATE SET since = excluded.since", ledger, line
+    )
+
+
+def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Settings) -> tuple[int, str]:
+    """Create a ledger and its own account, and return its number and the hash of its first line."""
     if cursor.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
-    lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
-    if lost is not None:
-        raise lost
     change = rules.change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
     assert change is not None
     at = clock.full_hour(settings.clock())
@@ -406,4 +419,4 @@ def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Se
         "VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?)",
         (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters), at, head),
     )
-    return head
+    return ledger, head

@@ -87,8 +87,7 @@ CREATE TABLE expost_entry (
   PRIMARY KEY (ledger, number)
 );
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
-CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_owner_expired ON expost_owner (ledger) WHERE expired = 1;  -- no column that changes with a commit
+CREATE INDEX expost_owner_ledger ON expost_owner (ledger);  -- no column that changes with a commit
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 

@@ -46,6 +46,12 @@ CREATE VIEW expost_books AS
 SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head, a.open
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
 
+-- Since which line the heads of a ledger are noted outside of its books: then books without a noted head may be an old backup.
+CREATE TABLE expost_noted (
+  ledger INTEGER PRIMARY KEY REFERENCES expost_ledger,
+  since INTEGER NOT NULL CHECK (since >= 1)
+) STRICT;
+
 -- A guarantee is stored once per ledger, with the first line about it.
 CREATE TABLE expost_guarantee (
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
@@ -111,8 +117,7 @@ CREATE TABLE expost_entry (
     ELSE charged_meters = '[0,0,0,0,0]' END, FALSE))
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
-CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
+CREATE INDEX expost_owner_ledger ON expost_owner (ledger, seen);
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved' AND listed = 0;
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 

@@ -41,6 +41,10 @@ CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
 CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers never change'); END;
+CREATE TRIGGER expost_noted_stays BEFORE DELETE ON expost_noted
+BEGIN SELECT RAISE(ABORT, 'expost: heads that are kept are kept for ever'); END;
+CREATE TRIGGER expost_noted_grows BEFORE UPDATE ON expost_noted WHEN NEW.ledger <> OLD.ledger OR NEW.since < OLD.since
+BEGIN SELECT RAISE(ABORT, 'expost: heads that are kept are kept for ever'); END;
 -- INSERT OR REPLACE removes rows without firing the triggers above.
 CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
 WHEN EXISTS (SELECT 1 FROM expost_ledger WHERE id = NEW.id OR name = NEW.name)
