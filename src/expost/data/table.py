@@ -701,6 +701,8 @@ def _remedy(value: Expression, kinds: tuple[Kind, ...]) -> str:
         return f"CAST({value} AS TEXT)"
     if value.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
+    if value.kind == "number" and kinds == KEY_KINDS:
+        return f"if its numbers are whole, write whole({value}); or state the keys, which are whole; or ask for bins"
     if kinds == ("boolean",):
         return "write a comparison"
     return "derive a column of that kind"
