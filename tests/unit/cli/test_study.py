@@ -54,7 +54,10 @@ def test_on_a_terminal_answers_stand_on_lines_of_their_own(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("expost ", "example init plan run report answers audit serve ledger token job".split()),
+        (
+            "expost ",
+            ["example", "init", "plan", "run", "report", "answers", "audit", "serve", "ledger", "token", "job"],
+        ),
         ("expost pl", ["plan"]),
         ("expost ledger create --neighbours ", ["add-remove", "substitute"]),
         ("expost run --re", ["--record", "--report", "--rehearse"]),

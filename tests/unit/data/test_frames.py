@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,10 @@ def test_objects_without_a_declared_kind_are_not_looked_at() -> None:
         assert dict(table.columns) == {"o": "other", "n": "integer"}
         assert table.count().exact() == len(frame)
         uses: tuple[Callable[[], Any], ...] = (
-            lambda table=table: table.where("o = 'a'"),
-            lambda table=table: table.mean("o", bounds=(0, 1)),
-            lambda table=table: table.by("o", ["a"]),
-            lambda frame=frame: read(frame, unit=xp.Unit("o", rows=1)),
+            partial(table.where, "o = 'a'"),
+            partial(table.mean, "o", bounds=(0, 1)),
+            partial(table.by, "o", ["a"]),
+            partial(read, frame, unit=xp.Unit("o", rows=1)),
         )
         for use in uses:
             with pytest.raises(
