@@ -395,7 +395,7 @@ class DurableStore:
             None if heads is None else heads.noted(self._engine.noted_as(self._ledger, name))
         )  # first, because later ones may be noted meanwhile
         head = self._verification(known, since).run(known)
-        if heads is not None and noted is None and known is None:
+        if heads is not None and heads.is_beside and noted is None and known is None:
             _LOG.warning(
                 "no head of ledger %r is noted in %s, as in a copy, or a file that was moved alone: only a head that "
                 "was noted elsewhere can show whether its last lines are complete", name, heads.path,

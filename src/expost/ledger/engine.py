@@ -60,7 +60,10 @@ class Settings:
     user
         The user in the audit trail, where the database does not know it: by default the operating system's user.
     heads
-        Whether a file beside the database holds the last head of each ledger (SQLite only).
+        Whether a file holds the last head of each ledger: beside an SQLite file; of a server's ledgers on each client's
+        machine, ``expost/heads`` in ``$XDG_STATE_HOME``, which is ``~/.local/state`` if it is not set.
+    standby
+        Whether nothing is spent unless a synchronous standby has it, too (PostgreSQL only).
     turn
         Seconds for which a migration waits at a time for others to release the tables, which makes new users of the
         tables wait, too (PostgreSQL only).
@@ -84,6 +87,7 @@ class Settings:
     processes: Processes = SystemProcesses()  # noqa: RUF009  # it has no state
     user: str | None = field(default_factory=login)
     heads: bool = True
+    standby: bool = False
     turn: float = 2.0
     page: int = 500
     remembered: int = 4096
@@ -133,6 +137,8 @@ class NotedHeads(Protocol):
 
     path: str
     """Where they are noted."""
+    is_beside: bool
+    """Whether they are beside the books, where every ledger has one; else only what was written to from here."""
 
     def noted(self, name: str) -> Head | None:
         """The head that was noted last. Raises ``LedgerUnavailable`` if it cannot be read."""
@@ -164,7 +170,7 @@ class Engine(Protocol):
 
     @property
     def heads(self) -> NotedHeads | None:
-        """The noted heads; None if whoever can change the books could change these, too, or nobody wants them."""
+        """The noted heads; None if nobody wants them."""
 
     def noted_as(self, ledger: int, name: str) -> str:
         """The name under which heads of a ledger are noted."""

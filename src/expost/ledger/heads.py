@@ -1,10 +1,12 @@
-"""The last head of each ledger of a database, in a file beside it.
+"""The last head of each ledger: in a file beside its database or, of a server's, in a file of each client's machine.
 
 A head is noted after its commit is on disk, so a noted head is never ahead of the books, whatever fails, unless lines
 were lost: a file restored from an old backup, a write-ahead log removed, a database created again. A place is made for
 it before the first commit, so that heads that are kept are never missing either.
 
-The file is named after the database: a database that is moved or copied without it has no noted heads.
+The file beside a database is named after it: a database that is moved or copied without it has no noted heads. A
+machine's file has heads of whatever this machine wrote to, each under the server's address and the hash of the ledger's
+first line: the address stays as a server fails over, or is restored.
 """
 
 from __future__ import annotations
@@ -49,12 +51,14 @@ class Heads:
     path
         The database.
     file
-        Where heads are noted; by default beside the database, with its mode and its group.
+        Where heads are noted; by default beside the database, with its mode and its group. Of what is noted elsewhere
+        nobody expects a head.
     """
 
     def __init__(self, path: str, file: str | None = None) -> None:
         self.path = f"{path}-heads" if file is None else file
-        self._like = path if file is None else None
+        self.is_beside = file is None
+        self._like = path
         self._places: dict[str, int] = {}
         self._file: int | None = None
         """The open file, as long as it is the one at that path."""
@@ -84,10 +88,11 @@ class Heads:
         """The error if books that end at that line do not contain this head."""
         if noted.sequence == 0 or (noted.sequence <= sequence and hash_of(noted.sequence) == noted.hash):
             return None
+        restore = "file with its -wal" if self.is_beside else "database, from an archive or a standby that has them"
         found = f"ends at line {sequence}" if sequence < noted.sequence else f"has another line {noted.sequence}"
         return LedgerCorrupt(
             f"ledger {name!r} {found}, but {self.path} notes {noted.sequence}:{noted.hash[:12]}…: lines are lost, so "
-            "nothing can be reserved; restore the file with its -wal, or close this ledger. If the lost lines were "
+            f"nothing can be reserved; restore the {restore}, or close this ledger. If the lost lines were "
             "never about people, remove the file of heads, and note the head anew with ",
             ADOPT,
         )
@@ -110,14 +115,14 @@ class Heads:
         """
         try:
             file = _opened(self.path, os.O_RDONLY)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise self._unreadable(error) from None
         try:
             return self._read_again(file, name)
         except _Damaged as error:
-            raise self._damaged(name, error) from None
+            raise self._damaged(error) from None
         except OSError as error:
             raise self._unreadable(error) from None
         finally:
@@ -159,9 +164,9 @@ class Heads:
             "unnoticed: let this user read the file"
         )
 
-    def _damaged(self, name: str, error: OSError) -> LedgerCorrupt:
+    def _damaged(self, error: OSError) -> LedgerCorrupt:
         return LedgerCorrupt(
-            f"the heads noted in {self.path} are damaged ({error}), and that of ledger {name!r} is not among the "
+            f"the heads noted in {self.path} are damaged ({error}), and that of this ledger is not among the "
             f"others, so lines could be lost unnoticed, and nothing can be reserved: {_PUT_BACK}",
             ADOPT,
         )
@@ -219,8 +224,10 @@ class Heads:
         try:
             return _opened(self.path, os.O_RDWR)
         except FileNotFoundError:
+            if not self.is_beside:
+                os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             file = _opened(self.path, os.O_RDWR | os.O_CREAT)
-        if self._like is not None:
+        if self.is_beside:
             with suppress(OSError):
                 like = os.stat(self._like)
                 os.fchmod(file, stat.S_IMODE(like.st_mode))
@@ -298,9 +305,15 @@ class Heads:
             os.close(file)
 
 
+def of_this_machine() -> str:
+    """The file in which this user's processes note heads of servers."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "expost", "heads")
+
+
 def _opened(path: str, flags: int) -> int:
     """Open a plain file; what else is at that path is not waited for. Raises ``OSError``."""
-    file = os.open(path, flags | _AT_ONCE, 0o644)
+    file = os.open(path, flags | _AT_ONCE, 0o600)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError("it is not a plain file")

@@ -13,9 +13,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
@@ -23,11 +24,13 @@ from expost.forks import Process, here
 from expost.ledger import schema
 from expost.ledger.deadline import all_within, time_left
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
-from expost.ledger.operations import Create, Remark
+from expost.ledger.heads import Heads, of_this_machine
+from expost.ledger.operations import Close, Create, Remark
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
 from expost.ledger.remedies import VERIFY
+from expost.ledger.trail import Head
 
 if TYPE_CHECKING:
     import psycopg
@@ -56,6 +59,8 @@ class _Session:
         """The batches that the database may have seen last under this name."""
         self.known = 0
         """The last line that was acknowledged."""
+        self.compared: Callable[[], object] = lambda: None
+        """The connection on which the books were compared with the head that was noted last."""
 
     def rename(self) -> None:
         """Continue under another name, because this process was given up."""
@@ -70,7 +75,6 @@ class PostgresEngine:
     """
 
     local = False
-    heads = None
     open_entries = account_entries = "expost_entry e"
     lines = (
         "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
@@ -83,6 +87,10 @@ class PostgresEngine:
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.settings = settings
         self._url, self.read_only = url, read_only
+        self.heads = Heads(url, of_this_machine()) if settings.heads else None
+        self._noted_as: dict[int, str] = {}
+        self._warned: WeakKeyDictionary[psycopg.Connection[Any], list[str]] = WeakKeyDictionary()
+        """What the server told each connection while it waited for a standby."""
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._shown: list[ref[psycopg.Connection[Any]]] = []
@@ -142,13 +150,20 @@ class PostgresEngine:
         batch = _random(8).hex()
         sent = json.dumps([self._steps.sent(ledger, step) for step in steps])
         before = canonical(sorted(session.before))
-        values = (ledger, session.owner, self.settings.processes.me(), batch, before, session.known, sent)
+        values = (ledger, session.owner, self.settings.processes.me(), batch, before)
         session.before.add(batch)  # from here on, until the answer is known
-        answer = self._guarded(lambda: self._steady(lambda: self._write(_SPEND, values)))
+
+        def sent_once() -> Any:
+            self._compare(ledger, session)
+            return self._write(_SPEND, (*values, session.known, sent))
+
+        answer = self._guarded(lambda: self._steady(sent_once))
         found = answer[0] if answer is not None else None
         if not isinstance(found, dict) or "outcomes" not in found:
             raise LedgerCorrupt("another process writes to the database under this process's name")
         session.before, session.known = {batch}, max(session.known, found["sequence"])
+        if self.heads is not None and found["head"]:
+            self.heads.note(self.noted_as(ledger, ""), Head(found["sequence"], found["head"]))
         return list(found["outcomes"])
 
     def _session(self, ledger: int) -> _Session:
@@ -169,18 +184,63 @@ class PostgresEngine:
         if not self._decide(0, governing):
             raise AlreadyExists("ledger", operation.name)
 
+    def _compare(self, ledger: int, session: _Session | None = None) -> None:
+        """Raise if the books lack the head that this machine noted last: the server went back, or a standby took its
+        place. Asked once on each connection."""
+        if self.heads is None:
+            return
+        writer = self._writer = self._usable(self._writer)
+        if session is not None and session.compared() is writer:
+            return
+        noted = self.heads.noted(self.noted_as(ledger, ""))
+        if noted is not None:
+            lost = self.heads.compare(noted, *self._last(ledger))
+            if lost is not None:
+                raise lost
+        if session is not None:
+            session.known = max(session.known, 0 if noted is None else noted.sequence)
+            session.compared = ref(writer)  # if it was replaced meanwhile, it is asked again
+
+    def _last(self, ledger: int) -> tuple[str, int, Callable[[int], str | None]]:
+        """The ledger's name, its last line, and the hashes of its lines."""
+
+        def hash_of(line: int) -> str | None:
+            found = self._write("SELECT hash FROM expost_event WHERE ledger = %s AND sequence = %s", (ledger, line))
+            return None if found is None else str(found[0])
+
+        name, sequence = self._write("SELECT name, sequence FROM expost_books WHERE id = %s", (ledger,))
+        return name, sequence, hash_of
+
     def noted_as(self, ledger: int, name: str) -> str:
-        """The ledger's name."""
-        return name
+        """The server's address, which stays as it is restored or replaced, and the hash of the ledger's first line."""
+        if ledger not in self._noted_as:
+            ((first,),) = self.rows("SELECT hash FROM expost_event WHERE ledger = ? AND sequence = 1", ledger)
+            self._noted_as[ledger] = f"{_place_of(self._url)} {first}"
+        return self._noted_as[ledger]
 
     def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
-        """Nothing: a server's heads are kept by its clients."""
+        """Nothing: nobody expects a head on a machine that wrote nothing."""
 
     def adopt(self, ledger: int, step: Remark) -> None:
-        """Raises: no heads are kept."""
-        raise InvalidValue("no heads are noted for a server's ledgers: nothing is to be adopted")
+        """Record that this machine's noted head is damaged, and note it anew."""
+        self._refuse_reading()
+        heads = self.heads
+        if heads is None:
+            raise InvalidValue("no heads are noted with these settings: load the ledger with heads=True")
+        with translated():
+            heads.refuse_intact(self.noted_as(ledger, ""), *self._last(ledger)[1:])
+        self._decided(ledger, step)
+        with translated():
+            _, last, hash_of = self._last(ledger)
+            heads.renew(self.noted_as(ledger, ""), Head(last, str(hash_of(last))))
 
     def _govern(self, ledger: int, step: Any) -> None:
+        """Apply a step of administration. With lost lines an account can only be closed."""
+        if not isinstance(step, Close):
+            self._guarded(lambda: self._steady(lambda: self._compare(ledger)))
+        self._decided(ledger, step)
+
+    def _decided(self, ledger: int, step: Any) -> None:
         """Apply a step of administration. Raises if it is not allowed; tried again if another one came first."""
         while True:
             governing = self._steps.governing(TableView(self.rows, ledger), step)
@@ -289,6 +349,7 @@ class PostgresEngine:
 
             with writer.transaction():
                 yield run
+            self._refuse_unconfirmed(writer)
             self._writer = writer
 
     def mark(self) -> str:
@@ -317,6 +378,8 @@ class PostgresEngine:
 
     def close(self) -> None:
         """Close all connections."""
+        if self.heads is not None:
+            self.heads.close()
         connections = (self._reader, self._writer, *(known() for known in self._shown))
         self._reader, self._writer, self._shown = None, None, []
         for connection in connections:
@@ -325,6 +388,8 @@ class PostgresEngine:
 
     def pause(self) -> None:
         """Called before a fork: closes connections that nobody uses. Whoever is being answered is not waited for."""
+        if self.heads is not None:
+            self.heads.close()
         if self._fork.take_if_free():
             self.close()
         elif (writer := self._writer) is not None:
@@ -359,7 +424,9 @@ class PostgresEngine:
         writer, self._writer = self._writer, None
         writer = self._usable(writer)
         try:
+            self._warned.get(writer, []).clear()
             answer = writer.execute(sql, values).fetchone()
+            self._refuse_unconfirmed(writer)
         except psycopg.Error:
             self._writer = writer
             raise
@@ -368,6 +435,14 @@ class PostgresEngine:
             raise
         self._writer = writer
         return answer
+
+    def _refuse_unconfirmed(self, writer: psycopg.Connection[Any]) -> None:
+        """Raise if the wait for a synchronous standby was cancelled, which the server answers with a warning only. What
+        is sent again waits again."""
+        import psycopg
+
+        if self._warned.get(writer):
+            raise psycopg.OperationalError("no synchronous standby confirmed it in time")
 
     def _steady(self, work: Callable[[], Returned]) -> Returned:
         """Do idempotent work, again after a transient error, until patience ends: all of it within patience and one
@@ -410,6 +485,9 @@ class PostgresEngine:
                 self._lost = time.monotonic(), str(error)
             raise
         self._made.add(connection)
+        heard: list[str] = []
+        self._warned[connection] = heard
+        connection.add_notice_handler(partial(_hear, heard))
         try:
             self._check(connection)
         except BaseException:
@@ -434,6 +512,8 @@ class PostgresEngine:
             connection.execute("SET synchronous_commit = on")
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
+        if self.settings.standby:
+            connection.execute("SET expost.standby = on")
         timeout = int(self.settings.deadline * 900)  # less than the deadline, so that the server reports the reason
         connection.execute(f"{_PLANS}; SET statement_timeout = {timeout}")
 
@@ -475,6 +555,22 @@ def _run_missing(connection: psycopg.Connection[Any], turn: float) -> None:
         for name, text in schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
             connection.execute(text)
             connection.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)", (name, sha256(text)))
+
+
+def _hear(heard: list[str], told: psycopg.errors.Diagnostic) -> None:
+    """Keep what a server tells of waiting for a standby: texts are in the server's language, functions are not."""
+    if (told.source_function or "").startswith("SyncRep"):
+        heard.append(told.source_function or "")
+
+
+def _place_of(url: str) -> str:
+    """Where a database is, without who asks, and with which options."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    known = conninfo_to_dict(url)
+    return canonical(
+        {name: str(known[name]) for name in ("service", "host", "hostaddr", "port", "dbname") if name in known}
+    )
 
 
 def _let_go(connections: Iterable[psycopg.Connection[Any]]) -> None:

@@ -434,6 +434,8 @@ CREATE PROCEDURE expost_commit(
 ) LANGUAGE plpgsql AS $$
 BEGIN
   p_outcomes := expost_spend(p_ledger, p_owner, p_identity, p_batch, p_before, p_known, p_steps);
+  p_outcomes := p_outcomes || jsonb_build_object('head', (SELECT hash FROM expost_event
+    WHERE ledger = p_ledger AND sequence = (p_outcomes->>'sequence')::bigint));  -- clients note it
   IF has_function_privilege('pg_logical_emit_message(boolean, text, text)', 'EXECUTE') THEN
     PERFORM set_config('synchronous_commit', 'off', TRUE);  -- of this transaction
     COMMIT;
