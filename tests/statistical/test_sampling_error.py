@@ -1,4 +1,4 @@
-"""Intervals with the errors of noise and of the sample (`docs/tutorials/survey.md`) hold; with one alone they do not."""
+"""Intervals with errors of noise and of the sample (`docs/tutorials/survey.md`) hold; with one alone they do not."""
 
 from math import hypot, sqrt
 
