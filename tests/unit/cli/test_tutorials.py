@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import printed
 from transcripts import replay
 
 pytestmark = pytest.mark.slow
@@ -15,6 +16,8 @@ PAGES = Path(__file__).resolve().parents[3] / "docs" / "tutorials"
 def test_a_tutorial_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert replay(PAGES / f"{name}.md", tmp_path) >= 4
+    if printed.is_one(PAGES / f"{name}.md"):
+        assert printed.follow(PAGES / f"{name}.md") >= 4
     (report,) = tmp_path.glob("*.html")
     assert "The guarantee" in report.read_text(encoding="utf-8")
 
