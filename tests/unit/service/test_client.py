@@ -195,7 +195,9 @@ def test_tables_from_elsewhere_are_refused(connection: Connection, running: Runn
             connection.run(table.where("age >= 60").count(), epsilon=0.5)
         assert "data['people']" in str(refused.value)
     with xp.connect(running.address, running.secrets["alice"]) as other:
-        other.data["people"] = other.data["people"].derive(half="age / 2")  # as a service whose tables have more columns
+        other.data["people"] = other.data["people"].derive(
+            half="age / 2"
+        )  # as a service whose tables have more columns
         with pytest.raises(InvalidValue):
             other.run(own.where("age > 90").count(), epsilon=0.5)
 

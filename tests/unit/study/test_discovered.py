@@ -59,7 +59,8 @@ def test_a_run_says_the_errors_of_its_rows(table: PrivateTable, tmp_path: Path) 
     told = answer(table, found.mechanism, found.output)
     assert errors(told) == found.frame["error"]
     assert told.text.endswith("; each ± 3 at 95 %")
-    low = {"a": 500, "b": found.mechanism.threshold}
+    made: Any = found.mechanism
+    low = {"a": 500, "b": made.threshold}
     near = answer(table, found.mechanism, low)
     assert errors(near) == [one.error for one in found.mechanism.answer_of(low, None).values()]
     assert near.text == f"a: 500 ± 3; b: {low['b']} ± {low['b'] - 1}; each at 95 %"
