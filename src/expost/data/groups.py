@@ -177,6 +177,7 @@ class Groups(Planned):
             raise InvalidValue(f"columns need different names, got {', '.join(map(repr, names))}: rename one of them")
         keys = self.keys if len(self.values) > 1 else tuple((key,) for key in self.keys)
         question = Statistics(self.table, self.values, keys, tuple(statistics), asked, total)
+        question.refuse_same_names()
         for name, ranks in question.ranks:
             if ranks.interval:
                 raise InvalidValue(

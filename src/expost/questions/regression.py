@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 WHY_UNKNOWN = "it depends on the data how far noise moves a regression"
 
 
+def terms_of(features: Sequence[str], constant: str = "intercept") -> tuple[str, ...]:
+    """What the numbers of a regression are called: the constant first, in brackets if a feature has its name."""
+    while constant in features:
+        constant = f"({constant})"
+    return constant, *features
+
+
 @dataclass(frozen=True)
 class LinearRegression(Statistic["Statistics"]):
     """Linear regression of a target on features.
@@ -78,6 +85,10 @@ class LinearRegression(Statistic["Statistics"]):
             pairs = [tuple(pairs)] * len(self.features)
         columns, ends = [*self.features, target], [*pairs, self.target_bounds]
         found: RegressionOfTable = RegressionOfTable.of(table, columns, ends, self.missing)
+        if len(set(found.terms)) < len(found.terms):
+            raise InvalidValue(
+                f"features are different columns or expressions, got {', '.join(found.terms[1:])}: name each once"
+            )
         return found
 
 
@@ -85,26 +96,31 @@ class NamedFit(LinearFit, AsFrame):
     """A linear regression that knows the names of its columns."""
 
     what: str
-    features: tuple[str, ...]
+    names: tuple[str, ...]
 
     @classmethod
     def of(cls, fit: LinearFit, asked: Products) -> NamedFit:
         """The names are those of the question."""
         made = cls(*fit)
-        made.what, made.features = asked.what, tuple(value.name for value in asked.values[:-1])
+        made.what, made.names = asked.what, asked.terms
         return made
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What the features are called, in the order of their coefficients."""
+        return self.names[1:]
 
     @property
     def terms(self) -> dict[str, Estimate]:
         """The intercept, and the coefficient of each feature."""
-        names, numbers = ("intercept", *self.features), (self.intercept, *self.coefficients)
-        return {name: Estimate.unknown(number, WHY_UNKNOWN) for name, number in zip(names, numbers, strict=True)}
+        numbers = self.intercept, *self.coefficients
+        return {name: Estimate.unknown(number, WHY_UNKNOWN) for name, number in zip(self.names, numbers, strict=True)}
 
     @property
     def frame(self) -> Frame:
         """A row for the intercept, and for the coefficient of each feature."""
         numbers = list(self.terms.values())
-        return Estimates.by_key(("term",), ("intercept", *self.features), self.what, numbers.__getitem__).frame
+        return Estimates.by_key(("term",), self.names, self.what, numbers.__getitem__).frame
 
 
 @dataclass(frozen=True)
@@ -117,6 +133,11 @@ class RegressionOfTable(Products):
     def what(self) -> str:
         """The target."""
         return f"regression of {self.values[-1].name}"
+
+    @property
+    def terms(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The intercept and the features."""
+        return terms_of([value.name for value in self.values[:-1]])
 
     def array_mechanism(self, **settings: Any) -> Mechanism:
         """That for an array of records."""

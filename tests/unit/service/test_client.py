@@ -27,6 +27,7 @@ BOUNDS: Any = {"bounds": (0, 100)}
 QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "count": lambda t: t.where("age >= 60").count().mechanism(epsilon=0.5),
     "filters": lambda t: t.where("age >= 60").derive(half="age / 2").where("half < 35").count().mechanism(epsilon=0.5),
+    "a share of many digits": lambda t: t.where("age >= 60").count().mechanism(within="12.34567 %", epsilon=1),
     "gaussian": lambda t: t.where("age >= 60").count().mechanism(epsilon=0.5, delta=1e-9, noise="gaussian"),
     "sum": lambda t: t.sum("age", **BOUNDS).mechanism(epsilon=1),
     "missing": lambda t: t.sum("cost", bounds=(0, 200), missing=1).mechanism(epsilon=1),

@@ -12,6 +12,7 @@ from expost.frame import number_text
 from expost.mechanism import WITHHELD
 from expost.noise.grid import Grid
 from expost.questions import LinearRegression, Median, Quantile, Quartiles
+from expost.questions.regression import terms_of
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.groups import OF_MODELS, grouped
@@ -107,7 +108,8 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
 
 
 def _line_of_group(asked: Asked, fit: Any, error: float | None) -> Answer:
-    found = dict(zip(asked["features"], fit.coefficients, strict=True)) | {"constant": fit.intercept}
+    constant, *features = terms_of(asked["features"], "constant")
+    found = dict(zip(features, fit.coefficients, strict=True)) | {constant: fit.intercept}
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
     return Answer(text, found, None, beside="", released=fit)
 

@@ -12,6 +12,7 @@ from expost.cost import exact
 from expost.frame import number_text
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.tuning.tuning import MOST_CANDIDATES
+from expost.questions.regression import terms_of
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind
@@ -84,8 +85,8 @@ def _trained(asked: Asked, mechanism: mechanisms.LogisticDescent, model: mechani
 
 
 def _weights(asked: Asked, model: mechanisms.LinearModel, outcome: str, after: str = "") -> Answer:
-    names = [*asked["features"], "constant"]
-    found = dict(zip(names, [*model.coefficients[0].tolist(), float(model.intercepts[0])], strict=True))
+    constant, *features = terms_of(asked["features"], "constant")
+    found = dict(zip([*features, constant], [*model.coefficients[0].tolist(), float(model.intercepts[0])], strict=True))
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
     return Answer(text + after, found, None, (outcome,), released=model)
 
