@@ -163,7 +163,7 @@ def entries(
         return
     rows = (entry_row(entry) for entry in found)
     print_table(
-        ("#", "when (UTC)", "account", "what", "state", "part", "reserved", "charged", "refunded"), rows, right=(0,)
+        ("#", "when (UTC)", "account", "what", "state", "came out", "reserved", "charged", "refunded"), rows, right=(0,)
     )
 
 
