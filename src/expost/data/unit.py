@@ -92,7 +92,7 @@ def as_unit(unit: Any) -> Unit:
     if isinstance(unit, str) and row_name(unit) is not None:
         return Unit(None, rows=1, name=row_name(unit))
     raise InvalidValue(
-        f"unit says whose privacy is protected: 'row', if every row is about somebody else, or Unit('person', rows=10), "
+        f"unit says whose privacy is protected: 'row', if each row is about somebody else, or Unit('person', rows=10), "
         f"with the column that says whom a row is about and the most rows of each that count; got {brief(unit)}"
     )
 
