@@ -102,8 +102,8 @@ def histogram(axes: Any) -> None:
     mechanism = mech.Histogram(epsilon=0.2, edges=tuple(edges))
     noisy = xp.Ledger(epsilon=1, noise=xp.SeededNoise(5)).run(mechanism, on=hours).value
     middles, error = (edges[1:] + edges[:-1]) / 2, float(mechanism.error_bound(0.95))
-    axes.bar(middles, mech.consistent(noisy, total=3000), width=1.7, color=BLUE, label="published, ± at 95 %", yerr=error,
-             error_kw={"ecolor": INK, "capsize": 3})  # fmt: skip
+    axes.bar(middles, mech.consistent(noisy, total=3000), width=1.7, color=BLUE, yerr=error,
+             label="published, ± at 95 %", error_kw={"ecolor": INK, "capsize": 3})  # fmt: skip
     axes.plot(middles, truth, "o", color=ORANGE, label="true counts")
     axes.set(xlabel="hour of the day", ylabel="visits in two hours", ylim=(-50, 800), xticks=range(0, 25, 4))
     axes.set_title("3,000 visits by hour, at ε 0.2", loc="left")

@@ -147,7 +147,7 @@ def entries(
     last: Annotated[int | None, option("Only this many of the newest entries.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """List entries: who, what for, which part, what it cost.
+    """List entries: who, what for, what came out, what it cost.
 
     What was published is not shown.
 

@@ -349,7 +349,7 @@ class StableInterquartileRange(StableInterquantileRange):
 
 @dataclass(frozen=True, kw_only=True)
 class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
-    """The paper's own inter-quartile range as one mechanism, for comparison: noise on the logarithm, no leg published.
+    """The paper's own inter-quartile range as one mechanism, for comparison: noise on the logarithm.
 
     Parameters
     ----------

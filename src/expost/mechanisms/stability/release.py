@@ -203,7 +203,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chain(Mechanism[Any, tuple[Any, ...]]):
-    """Propose-test-release in a row: each leg's proposal is made from what the legs before released. ⊥ ends it.
+    """Several propose-test-releases: each proposal is made from what was released before. ⊥ ends it.
 
     Parameters
     ----------
