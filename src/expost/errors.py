@@ -390,8 +390,8 @@ class PaidAgainWarning(UserWarning):
 
 
 class UnrecordedWarning(UserWarning):
-    """A model was trained without a ledger, so that its ε is recorded nowhere."""
+    """A model was trained without a ledger: its ε is recorded nowhere."""
 
 
 class UnsettledWarning(UserWarning):
-    """A reservation was left without a part and was charged its worst case."""
+    """A reservation was left without saying what came out, and was charged its worst case."""

@@ -310,4 +310,4 @@ def _module(name: str, extra: str | None = None) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise MissingDependency(f"frames of {name}", str(error.name), extra) from None
+        raise MissingDependency("answers as data frames", str(error.name), extra) from None

@@ -147,7 +147,7 @@ def entries(
     last: Annotated[int | None, option("Only this many of the newest entries.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """List entries: who, what for, which part, what it cost.
+    """List entries: who, what for, what came out, what it cost.
 
     What was published is not shown.
 
@@ -163,7 +163,7 @@ def entries(
         return
     rows = (entry_row(entry) for entry in found)
     print_table(
-        ("#", "when (UTC)", "account", "what", "state", "part", "reserved", "charged", "refunded"), rows, right=(0,)
+        ("#", "when (UTC)", "account", "what", "state", "came out", "reserved", "charged", "refunded"), rows, right=(0,)
     )
 
 

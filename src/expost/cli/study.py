@@ -374,7 +374,7 @@ def _show_result(result: Result, report: Path | None) -> None:
         f"\n{name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
         f"remaining {short(ledger.remaining, up=False)}\n"
         f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
-        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fit under the limit.",
+        f"withheld.\nWithout refunds, {result.classic} of them would have fitted under the limit.",
         soft_wrap=True,
     )
     if report is not None:

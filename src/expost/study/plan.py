@@ -113,8 +113,8 @@ class Plan:
             return ""
         remedy = ", so state that before the first run" if then < now else ""
         return (
-            f"questions with a stated ε take {100 * now:.3g} % of the limit at worst, and would take "
-            f'{100 * then:.3g} % with accounting = "{other}" in [ledger]{remedy}'
+            f"without refunds, questions with a stated ε take {100 * now:.3g} % of the limit (ε or δ: what is more); "
+            f'with accounting = "{other}" in [ledger] they would take {100 * then:.3g} %{remedy}'
         )
 
     @property

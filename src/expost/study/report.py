@@ -92,7 +92,7 @@ def _head(record: Mapping[str, Any]) -> str:
     ledger, asked = record["ledger"], record["asked"]
     facts = (
         (f"{record['answered']} of {len(record['questions'])}", f"questions answered, {record['withheld']} withheld"),
-        (f"{asked}", f"could be asked; {record['classic']} had each been charged its worst case"),
+        (f"{asked}", f"could be asked; without refunds {record['classic']}"),
         (f"ε {_brief(ledger['spent']['epsilon'])}", f"charged, of a limit of {_brief(ledger['limit']['epsilon'])}"),
         (f"ε {_brief(ledger['remaining']['epsilon'])}", "remaining"),
     )
@@ -243,7 +243,7 @@ def _provenance(record: Mapping[str, Any]) -> str:
         "ledger": kept,
         "its audit trail ends at": ledger["head"],
         "made by": f"expost {record['expost']}, {record['when']}",
-        "without refunds": f"{record['classic']} of the {record['asked']} questions asked would have fit",
+        "without refunds": f"{record['classic']} of the {record['asked']} questions would have fitted",
     }
     if record.get("rehearsal"):
         del facts["its audit trail ends at"]
