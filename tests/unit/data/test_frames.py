@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +82,15 @@ def test_objects_that_do_not_fit_are_null(kind: str, library: str) -> None:
     assert fitting == FITTING[kind]
 
 
+def uses_of_objects(frame: Any, table: xp.PrivateTable) -> tuple[Callable[[], Any], ...]:
+    return (
+        lambda: table.where("o = 'a'"),
+        lambda: table.mean("o", bounds=(0, 1)),
+        lambda: table.by("o", ["a"]),
+        lambda: read(frame, unit=xp.Unit("o", rows=1)),
+    )
+
+
 def test_objects_without_a_declared_kind_are_not_looked_at() -> None:
     """Other columns can be asked about; whoever uses this one is told what to declare."""
     frames = [
@@ -94,13 +102,7 @@ def test_objects_without_a_declared_kind_are_not_looked_at() -> None:
         table = read(frame)
         assert dict(table.columns) == {"o": "other", "n": "integer"}
         assert table.count().exact() == len(frame)
-        uses: tuple[Callable[[], Any], ...] = (
-            partial(table.where, "o = 'a'"),
-            partial(table.mean, "o", bounds=(0, 1)),
-            partial(table.by, "o", ["a"]),
-            partial(read, frame, unit=xp.Unit("o", rows=1)),
-        )
-        for use in uses:
+        for use in uses_of_objects(frame, table):
             with pytest.raises(
                 InvalidValue, match=r"column 'o' .*objects, say what it holds, as in schema=\{'o': 'text'"
             ):
