@@ -1,10 +1,11 @@
 """How the rate, the momentum and the patience of ``LogisticDescent`` were chosen, on records that no benchmark uses.
 
-Data sets, rows and constant are those of ``logistic.py`` here: 26 of them, rows of length 1, 80 of 100 for training.
-The mechanism is written down again, in floats, so that its constants can be changed: ten steps with Gaussian noise for
-(ε, 10⁻⁶), residuals up to ½. For each choice: the mean accuracy on the rows held out, and of patience also which share
-of ε is charged on average. Beside that stand stopping after a fixed number of steps, and PrivateLogisticRegression with
-pure ε. benchmarks/choices/descent.txt is what it printed last.
+Data sets are those of ``lean.py``, 26 of them, 80 of 100 rows for training, and rows come in three ways: of length 1;
+with each feature between −1 and 1, over √d, as PublicScaler makes them; and with each between 0 and 1, over √d, so that
+all point one way. The mechanism is written down again, in floats, so that its constants can be changed: ten steps with
+Gaussian noise for (ε, 10⁻⁶), residuals up to ½. For each choice: the mean accuracy on the rows held out, and which
+share of ε is charged on average. Beside that stand stopping after a fixed number of steps, and
+PrivateLogisticRegression with pure ε. benchmarks/choices/descent.txt is what it printed last.
 
     python benchmarks/choices/descent.py | tee benchmarks/choices/descent.txt
 """
@@ -27,9 +28,9 @@ from expost.mechanisms import LogisticDescent
 from expost.mechanisms.linear.model import unit_rows
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0]
-STEPS, FASTEST, FITS = 10, 30, 20
-REACHES, MOMENTA, PATIENCES = [1, 2, 4, 8], [0.0, 0.5, 0.7], [3, 4, 5, 6]
-USED = (4, 0.5)
+STEPS, FASTEST, FITS = 10, 50, 10
+REACHES, MOMENTA, PATIENCES = [2, 4, 8, 16], [0.5, 0.7], [4, 5, 6]
+USED = (8, 0.7)
 Array: TypeAlias = NDArray[np.float64]
 Walk: TypeAlias = tuple[list[Array], Array]
 Choose: TypeAlias = Callable[[Array, Array, Any], tuple[Any, float]]
@@ -90,17 +91,26 @@ def pure(epsilon: float) -> Choose:
 
 def main() -> None:
     warnings.simplefilter("ignore", UnrecordedWarning)
-    data = []
-    for _, features, labels in cases():
-        lengths = np.linalg.norm(features, axis=1, keepdims=True)
-        rows = unit_rows(features / np.where(lengths > 0, lengths, 1), 1.0, 0.0, True)
-        data.append((rows, np.where(np.asarray(labels).astype(int) == 1, 1.0, -1.0)))
-    print(f"{len(data)} data sets, {FITS} fits each: mean accuracy, and share of ε charged")
-    for epsilon in EPSILONS:
-        print(f"\nε = {epsilon}")
-        for name, choose in choices(epsilon):
-            accuracy, price = accuracies(data, choose)
-            print(f"{name:<40} {accuracy:.3f} {price:6.2f}")
+    print(f"{FITS} fits each: mean accuracy, and share of ε charged")
+    for way in ("length 1", "between −1 and 1", "between 0 and 1"):
+        data = [(unit_rows(made(features, way), 1.0, 0.0, True), signs(labels)) for _, features, labels in cases()]
+        for epsilon in EPSILONS:
+            print(f"\n{len(data)} data sets, rows {way}, ε = {epsilon}")
+            for name, choose in choices(epsilon):
+                accuracy, price = accuracies(data, choose)
+                print(f"{name:<40} {accuracy:.3f} {price:6.2f}")
+
+
+def made(features: Any, way: str) -> Array:
+    """The rows, made from features between −1 and 1."""
+    if way == "length 1":
+        return np.asarray(features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-9))
+    return np.asarray((features if way == "between −1 and 1" else (features + 1) / 2) / sqrt(features.shape[1]))
+
+
+def signs(labels: Any) -> Array:
+    """+1 for the second class, else −1."""
+    return np.where(np.asarray(labels).astype(int) == 1, 1.0, -1.0)
 
 
 def choices(epsilon: float) -> Iterator[tuple[str, Choose]]:

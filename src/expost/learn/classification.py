@@ -242,7 +242,7 @@ class PrivateEarlyStoppingClassifier(_LinearClassifier):
     held_out: Any = "0.3"
     steps: int = 10
     every: int = 1
-    patience: int | None = 5
+    patience: int | None = 6
     learning_rate: Any = None
     fit_intercept: bool = True
     missing: Any = 0

@@ -181,6 +181,8 @@ class PublishedStatistics:
 
 def _known(answer: Any, *numbers: Sequence[int]) -> Any:
     """The answer; without an error, if any of the sums that it is made of may have been cut off."""
+    if isinstance(answer, NamedFit) and any(map(may_be_cut_off, numbers)):
+        return answer.without_errors(WHY_CUT_OFF)
     if isinstance(answer, Estimate) and any(map(may_be_cut_off, numbers)):
         return Estimate.unknown(answer.value, WHY_CUT_OFF, answer.how)
     return answer

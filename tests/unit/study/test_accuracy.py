@@ -70,26 +70,25 @@ def test_a_share_of_a_sum_with_an_epsilon_at_most(tmp_path: Path) -> None:
     assert few.receipts[0].charged == xp.Cost(1)
 
 
-def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
+def test_a_question_without_an_error_bar_yet_says_why(tmp_path: Path) -> None:
     line: dict[str, Any] = {"features": ["age"], "target": "cost", "bounds": [0, 100], "target_bounds": [0, 1000]}
     spread = question("spread", "regression", **line, epsilon=1)
     clamped = question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=1)
     study = study_of(tmp_path, spread, clamped, count(epsilon=1))
     planned = plan_study(study)
-    assert [line.expected for line in planned.lines] == ["none", "with the answer", "3"]
+    assert [line.expected for line in planned.lines] == ["with the answer", "with the answer", "3"]
     covers, *whys = planned.about_errors
     assert covers == "± covers noise, not what clipping to bounds or leaving out rows changes"
     assert [": ".join(why.split(": ")[:2]) for why in whys] == [
-        "spread: no error bar",
+        "spread: the error bar comes with the answer",
         "clamped: the error bar comes with the answer",
     ]
-    with pytest.raises(xp.InvalidValue, match="question 'spread': no error bar: coefficients are computed from noisy"):
+    with pytest.raises(xp.InvalidValue, match="question 'spread': the error bar comes with the answer: how far"):
         epsilon_for(study, "spread", 5)
     first, second, _ = run_study(study).outcomes
     assert first.answer is not None
     assert second.answer is not None
-    assert first.how["no error bar"] == whys[0].removeprefix("spread: no error bar: ")
-    assert (first.answer.error, "± covers" in first.how) == (None, False)
+    assert (first.answer.error, first.answer.text.count("±"), "no error bar" in first.how) == (None, 2, False)
     assert 0 < (second.answer.error or 0) < 20
     assert second.how["± covers"].startswith("noise on the mean")
 

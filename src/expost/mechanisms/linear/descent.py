@@ -33,8 +33,8 @@ _BLOCK = 2**22
 """About so many of these whole numbers are in memory at once."""
 _MOST_STOPS = 100
 """Calibrating the noise takes time quadratic in the number of stops: seconds for a hundred, an hour for thousands."""
-_MOMENTUM = 0.5
-_REACH, _FASTEST = 4, 30
+_MOMENTUM = 0.7
+_REACH, _FASTEST = 8, 50
 """How far noise alone may carry the weights in all steps, and the fastest rate: they were chosen on the records of
 ``benchmarks/choices/descent.py``, which no benchmark uses."""
 
@@ -92,7 +92,7 @@ class LogisticDescent(OfArrays, Wrapper[NDArray[Any], TrainedModel]):
     patience
         It stops if the last so many gradients disagree: if two of them point apart, on average. None never does.
     learning_rate
-        How far a step goes. By default so far that the noise of all steps carries the weights no farther than 4.
+        How far a step goes. By default so far that the noise of all steps carries the weights no farther than 8.
     intercept
         Whether to fit a constant.
     features
@@ -119,7 +119,7 @@ class LogisticDescent(OfArrays, Wrapper[NDArray[Any], TrainedModel]):
     every: int = 1
     good_enough: Number | None = None
     held_out: Number = "0.3"
-    patience: int | None = 5
+    patience: int | None = 6
     learning_rate: Number | None = None
     intercept: bool = True
     features: tuple[int, ...] | None = None

@@ -7,6 +7,7 @@ More than two classes are one problem each, that class against the rest, with an
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -349,7 +350,7 @@ def noisy_weights(
 
 def as_features(columns: Any, name: str) -> tuple[int, ...]:
     """Numbers of columns, at least one, none twice."""
-    numbers = tuple(columns)
+    numbers = tuple(columns) if isinstance(columns, Iterable) else ()
     if not numbers or len(set(numbers)) < len(numbers) or any(type(n) is not int or n < 0 for n in numbers):
         raise InvalidValue(f"{name} are different numbers of columns, counted from 0, got {columns!r}")
     return numbers

@@ -39,10 +39,11 @@ OF_TYPICAL_SIZE = f"each, if {TYPICAL_SIZE:,} values count"
 BY_SPREAD = "each, by how far its values spread"
 OF_MODELS = "each, by the data"
 BY_SUMS = "each, by its sums"
+NOISY_SUMS = NoBar("how far off noisy sums put coefficients depends on the spread of the features", later=True)
 _NOT_BEFORE = {
     BY_SPREAD: NoBar("it depends on how far the values of a group spread, which is private", later=True),
     BY_SUMS: NoBar("it depends on how large the two sums of a group are, which is private", later=True),
-    OF_MODELS: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
+    OF_MODELS: NOISY_SUMS,
 }
 _BY = Key("by", "columns", "ask about each group of rows: the columns, or expressions, that tell them apart")
 _BY_KEYS = Key("by_keys", "group keys", "the values of 'by' that are asked about; other rows are in no group")

@@ -132,7 +132,7 @@ MODELS = (
              required=True),
          Key("good_enough", "number", "an accuracy on records held out that is enough; by default none are held out"),
          Key("held_out", "number", "the share of records that are held out for good_enough; 0.3 by default"),
-         Key("patience", "whole", "stop when the gradients of so many steps disagree; 5 by default"),
+         Key("patience", "whole", "stop when the gradients of so many steps disagree; 6 by default"),
          Key("learning_rate", "number", "how far each step goes; by default chosen for the noise")),
         _descent, _trained, reads=True, delta=True, noise="Gaussian, on every step", outcomes=("early", "full"),
         accuracy=_no_bar,
