@@ -229,6 +229,21 @@ class Frame:
         return self.text()
 
 
+_RANKED = "median", "quantile"
+_SHARES = "share of ", "values below the bounds", "values above the bounds", "units with more such rows"
+
+
+def are_counts(what: str, values: Iterable[Any], errors: Iterable[Any]) -> bool:
+    """Whether numbers are drawn as bars from zero: whole ones whose errors are known, and that are no quantiles."""
+    whole = all(isinstance(value, int) for value in values)
+    return whole and not what.startswith(_RANKED) and all(error is not None and isfinite(error) for error in errors)
+
+
+def is_share(what: str) -> bool:
+    """Whether a statistic is a share, which people read in per cent."""
+    return what.startswith(_SHARES)
+
+
 def number_text(value: float) -> str:
     """A number as people read it."""
     if float(value).is_integer() and abs(value) < _LONG:
