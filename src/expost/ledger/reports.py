@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from expost._version import __version__
 from expost.cost import Cost, decimal_text
 from expost.errors import ExpostError
-from expost.frame import Frame
+from expost.frame import Frame, title_of
 from expost.ledger.entry import Balance, Entry
 from expost.ledger.kept import as_kept
 from expost.ledger.metered import balance_shown
@@ -20,7 +20,7 @@ from expost.ledger.readings import readings
 from expost.ledger.store import Store
 from expost.noise import SystemNoise
 from expost.reporting import Budget, EntryCost, Item, Promise, Report
-from expost.reporting.charts import is_compared, title_of
+from expost.reporting.charts import is_compared
 from expost.reporting.record import ANSWERED, NO_NUMBER, NOT_KEPT
 from expost.text import text_of
 from expost.unit_names import in_a_word, is_row

@@ -12,7 +12,7 @@ from math import ceil, floor, isfinite, log10
 from typing import Any, NamedTuple
 
 from expost.comparison import Comparison
-from expost.frame import ABOVE, Frame, are_counts, is_share
+from expost.frame import ABOVE, Frame, are_counts, is_share, quantile_shown, title_of
 from expost.mentions import printable
 from expost.reporting.numbers import number_shown, percent, to_its_error
 from expost.reporting.rows import is_number, key_text
@@ -27,11 +27,9 @@ _NEAR_END = 8
 """Per cent of the width, within which a number would leave the chart."""
 INTERVALS = "with intervals at 95 %, of each by itself"
 _OFF_ZERO = "the axis does not begin at 0"
-_QUANTILE, _PLACE, _MEDIAN = "quantile", "place", 0.5
+_PLACE = "place"
 _PLAIN = "value"
 _AND = " and "
-_POSITIONS = (_QUANTILE, _PLACE, "feature", "term", "level", "step")
-"""Columns of rows that are no groups of records."""
 
 
 def text_html(text: str) -> str:
@@ -102,9 +100,7 @@ def _name(names: Sequence[str], row: Sequence[Any], *, own: bool, total: bool) -
 
 
 def _key(name: str, key: Any) -> Any:
-    if name == _QUANTILE and is_number(key):
-        return "median" if key == _MEDIAN else f"{number_shown(percent(key))} %"
-    return key + 1 if name == _PLACE and isinstance(key, int) else key
+    return key + 1 if name == _PLACE and isinstance(key, int) else quantile_shown(name, key)
 
 
 def _statistics(frame: Frame) -> list[list[int]]:
@@ -182,15 +178,6 @@ class _Part(NamedTuple):
             f'<tr><th scope="row">{text_html(self.labels[at])}</th><td{unclear}>{number_html(value, error)}</td>'
             f'<td class="m">{_svg(axis.lines + mark)}</td></tr>'
         )
-
-
-def title_of(whats: Sequence[str], by: Sequence[str]) -> str:
-    """What numbers are, and what groups go by: quantiles and places are no groups."""
-    groups = [name for name in by if name not in _POSITIONS]
-    what = ", ".join(whats)
-    if _QUANTILE in by and what.startswith(f"{_QUANTILE} "):
-        what = what.replace(_QUANTILE, f"{_QUANTILE}s", 1)
-    return " by ".join(filter(None, (what, _AND.join(groups))))
 
 
 def number_html(value: Any, error: float | None) -> str:
