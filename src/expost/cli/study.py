@@ -354,6 +354,17 @@ def _costs(receipt: Receipt) -> tuple[str, ...]:
     return short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
 
 
+def _counts(result: Result) -> str:
+    """How many questions have answers; and what refunds bought, if they bought something."""
+    from expost.study.report import WORST_CASE
+
+    asked, listed = result.asked, len(result.outcomes)
+    parts = {"answered": result.answered, "withheld": asked - result.answered, "without an answer": listed - asked}
+    shown = ", ".join(f"{number} {what}" for what, number in parts.items() if number or what == "answered")
+    spared = f"\n{WORST_CASE.format(fits=result.classic, asked=asked)}" if result.classic < asked else ""
+    return f"{listed} question{'s' * (listed != 1)}: {shown}.{spared}"
+
+
 def _show_result(result: Result, report: Path | None) -> None:
     from expost.ledger.statement import PRICE_HEADING
 
@@ -366,15 +377,14 @@ def _show_result(result: Result, report: Path | None) -> None:
             costs = _costs(receipt)
             price = "" if receipt.amounts is None else f"{receipt.amounts.renyi / 1e12:.4g}"
             table.add_row(str(receipt.entry), what, *costs, *[price for _ in prices])
-    ledger, withheld = result.ledger, result.asked - result.answered
+    ledger = result.ledger
     name = f"{ledger.name} (rehearsal)" if result.rehearsal else ledger.name
     out.print()
     out.print(table)
     out.print(
         f"\n{name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
         f"remaining {short(ledger.remaining, up=False)}\n"
-        f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
-        f"withheld.\nWithout refunds, {result.classic} of them would have fitted under the limit.",
+        f"{_counts(result)}",
         soft_wrap=True,
     )
     if report is not None:

@@ -103,6 +103,11 @@ class DurableStore:
         return self.address, self._first
 
     @property
+    def shelf(self) -> None:
+        """Nothing is remembered beside the books: whoever opens them sees the same."""
+        return None
+
+    @property
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only

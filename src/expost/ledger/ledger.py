@@ -27,6 +27,7 @@ from expost.ledger.paid import OnTerms
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
+from expost.ledger.reports import ledger_report
 from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
 from expost.ledger.showing import Entries, Statement, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
@@ -36,6 +37,7 @@ from expost.ledger.whose import in_books
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
 from expost.question import NoiseName, OpenQuestion, Question, Terms
+from expost.reporting.record import Report
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import Accounting, LedgerMeters
@@ -626,6 +628,21 @@ class Ledger:
         It is text, and a frame: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, ``.to_csv()``.
         """
         return statement_of(self, by)
+
+    def report(self, *, title: str | None = None, last: int | None = None) -> Report:
+        """The report: what is guaranteed, the bill, and the answers with their errors, here and in accounts below.
+
+        Notebooks show it, ``.save("out.html")`` writes it as one page that needs nothing else, and so does
+        ``xp.report(ledger, "out.html")``. ``title`` is its heading, and with ``last`` it has only the last entries. It
+        is made of published values and public settings. A durable ledger shows the answers that it stores: of runs with
+        a key, and of questions about data with a version. One in memory remembers the others, too, unless they are
+        large.
+        """
+        if title is not None:
+            arguments.check_given(title, "title")
+        if last is not None:
+            as_whole(last, "last", 1)
+        return ledger_report(self, title, last)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the ε that is spent, reserved and remaining, here and in the accounts below it, with matplotlib."""

@@ -18,6 +18,7 @@ from expost.ledger import clock, operations, rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.remedies import unknown_account
+from expost.ledger.shelf import Shelf
 from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
 from expost.ledger.verify.lines import Replay, differ
 from expost.ledger.whose import in_books
@@ -78,6 +79,7 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._outputs: dict[int, Any] = {}
         self._keys: dict[str, int] = {}
+        self.shelf: Shelf | None = Shelf()
         self._guarantees: set[Guarantee | Tariff] = set()
         self._changes: list[tuple[int, rules.Change]] = []
         """All changes and their times, in order."""

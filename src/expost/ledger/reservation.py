@@ -184,7 +184,10 @@ class MechanismReservation(Reservation):
         except BaseException as error:
             self.forfeit(error)
             raise
-        return Release(mechanism, output, self._settle(part, kept), origin=origin)
+        release = Release(mechanism, output, self._settle(part, kept), origin=origin)
+        if self._store.shelf is not None and self._entry.key is None:
+            self._store.shelf.put(release)
+        return release
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
         """Charge the worst case; in a forked process only add a note to the error."""

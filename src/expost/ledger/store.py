@@ -12,6 +12,7 @@ from expost.guarantee import Neighbours, Part
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.operations import Ending
+from expost.ledger.shelf import Shelf
 from expost.ledger.trail import Head, TrailLine
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class Store(Protocol):
     @property
     def meters(self) -> LedgerMeters | None:
         """Other meters than the basic sum, if there are any."""
+
+    @property
+    def shelf(self) -> Shelf | None:
+        """What is remembered of releases without a key, in memory; None where nothing is."""
 
     @property
     def manner(self) -> tuple[Settings | None, bool]:

@@ -31,6 +31,7 @@ from expost.ledger.imagined import Imagined
 from expost.ledger.statement import PRICE_HEADING
 from expost.mechanism import Mechanism, Release
 from expost.noise import NoiseSource
+from expost.reporting.rows import named
 from expost.study.check import Built, Questions, TooLittle
 from expost.study.facts import how_made, notice_of
 from expost.study.key import LOST, VALUES, asked_then, key_at_run, ledger_key
@@ -39,7 +40,6 @@ from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled, is_dr
 from expost.study.model import Condition, Question, Study
 from expost.study.plan import require_fit
 from expost.study.rehearsal import made_up_table, rehearsal_of
-from expost.study.shown import named
 from expost.study.sources import find_ledger, imagined, new_ledger, open_table, public_size
 
 OutcomeState = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]

@@ -77,7 +77,7 @@ def _at_most(asked: Asked) -> str:
 
 def _ranks_text(off: float, of: str = "") -> str:
     """How far off; many ranks may be few or all of them, which only the number of values can say."""
-    text = f"off by at most {number_text(off)}{of} rank{'s' * (off != 1)}"
+    text = f"off by at most {number_text(off)} rank{'s' * (off != 1)}{of}"
     return text if of or off < MANY_RANKS else f"{text}; whether that is much cannot be judged, their number is private"
 
 

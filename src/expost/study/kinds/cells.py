@@ -16,6 +16,7 @@ from expost.data.histograms import MOST_KEYS
 from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism, Release
 from expost.questions import CountedCells, Discover, LargeCells, Top
+from expost.reporting.rows import ALL, EACH
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import (
@@ -29,7 +30,6 @@ from expost.study.kinds.kind import (
     listed,
 )
 from expost.study.model import Question
-from expost.study.shown import ALL, EACH
 
 _CELLS = (
     keys.COLUMN,

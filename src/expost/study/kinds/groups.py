@@ -17,6 +17,7 @@ from expost.mechanism import Mechanism
 from expost.mentions import printable
 from expost.questions import NoisyStatistics
 from expost.questions.published import PublishedStatistics
+from expost.reporting.rows import EACH
 from expost.study.grammar import Key
 from expost.study.kinds.kind import (
     DROWNED,
@@ -31,7 +32,6 @@ from expost.study.kinds.kind import (
     name_size,
 )
 from expost.study.kinds.searched import NO_GROUP_BOUNDS, OPTIONAL_BOUNDS, OPTIONAL_PAIRS
-from expost.study.shown import EACH
 
 TYPICAL_SIZE = 1_000
 """Values of a group, where its error depends on their private number."""
