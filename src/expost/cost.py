@@ -264,7 +264,7 @@ def _fraction_of_decimal(text: str) -> Fraction | None:
 def _units(value: Any, symbol: _Symbol, rounding: Any) -> int:
     number = exact(value, symbol)
     if number < 0:
-        raise InvalidValue(f"{symbol} must not be negative, got {brief(value)}: give 0 or more")
+        raise InvalidValue(f"{symbol} must not be negative, got {brief(value)}: give a number above 0")
     if symbol == "δ" and number > 1:
         raise InvalidValue(f"δ is a probability and must be at most 1, got {brief(value)}")
     units: int = rounding(number * (EPSILON_UNITS if symbol == "ε" else DELTA_UNITS))
