@@ -107,7 +107,8 @@ def _guessed(data: str, reading: Mapping[str, str]) -> dict[str, Kind]:
         from expost.data.duckdb import guessed
     except ModuleNotFoundError as error:
         raise MissingDependency("studies", str(error.name), "data") from None
-    return guessed(data, files.Form(**{name: value for name, value in reading.items() if name != "table"}))
+    settings: dict[str, Any] = {name: value for name, value in reading.items() if name != "table"}
+    return guessed(data, files.Form(**settings))
 
 
 @dataclass(frozen=True)
