@@ -29,7 +29,7 @@ from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reports import ledger_report
 from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
-from expost.ledger.showing import Entries, Statement, epsilons_of, html_of, statement_of
+from expost.ledger.showing import PREDICTABLE, Entries, Statement, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Head, TrailLine, write_export
@@ -95,6 +95,7 @@ class Ledger:
         if unit is not None:
             arguments.check_given(unit, "unit")
         limit = arguments.as_limit(epsilon, delta)
+        arguments.warn_if_weak(limit, stacklevel=2)
         self._path: Path = (arguments.as_name(name, "a ledger"),)
         meters = arguments.as_meters(accounting, limit)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit, meters=meters)
@@ -124,6 +125,7 @@ class Ledger:
         """
         limit = arguments.as_limit(epsilon, delta)
         arguments.check_durable(name, neighbours, unit, noise)
+        arguments.warn_if_weak(limit, stacklevel=2)
         meters, drawn = arguments.as_meters(accounting, limit), token_hex(16)
         create_ledger(url, Create(name, limit, neighbours, unit, meters, drawn=drawn), settings)
         return cls.load(url, name, noise=noise, settings=settings)
@@ -670,7 +672,8 @@ class Ledger:
         return _at, (*self._store.address, self._path[1:], noise, *self._store.manner)
 
     def __repr__(self) -> str:
-        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}>"
+        caution = f"; {PREDICTABLE}" if not self._noise.private else ""
+        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}{caution}>"
 
     # ---- internal
 
