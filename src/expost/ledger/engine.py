@@ -210,6 +210,9 @@ class Engine(Protocol):
     def transaction(self) -> AbstractContextManager[Rows]:
         """A transaction that writes tables directly, for copies of whole ledgers."""
 
+    def size(self) -> int:
+        """How many bytes the database takes on its disk."""
+
     def mark(self) -> str:
         """What tells this database from others, wherever it is and however it is addressed; made if there is none."""
 

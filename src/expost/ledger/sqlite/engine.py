@@ -330,6 +330,10 @@ class SqliteEngine:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
 
+    def size(self) -> int:
+        """The bytes of the file and its log."""
+        return sum(os.stat(name).st_size for name in (self._path, f"{self._path}-wal") if os.path.exists(name))
+
     def mark(self) -> str:
         """The user version in the file's header, which nothing else uses; drawn if there is none."""
 
