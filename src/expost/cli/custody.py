@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -267,6 +267,27 @@ def adopt(
 
     earlier = None if known is None else head_of(known)
     _copied([(name, transfer.adopt_heads(url, name, note_of(by, reason), earlier))], as_json)
+
+
+# ---- rights
+
+
+@app.add("grants")
+def print_grants(
+    kind: Annotated[Literal["reader", "spender", "governor"], argument("KIND", "What the role may do.")],
+    role: Annotated[str, argument("ROLE", "A role of the PostgreSQL server.")],
+    schema: Annotated[str, typer.Option(metavar="NAME", help="The schema of the tables.")] = "public",
+) -> None:
+    """Print the SQL that lets a role read, spend or govern.
+
+    For the owner of the tables, who is whoever made the first ledger: | psql "$BOOKS". Readers show, verify
+    and export; spenders also reserve and settle; governors also make ledgers and decide.
+
+    Example: expost ledger grants spender alice
+    """
+    from expost.ledger.grants import grants
+
+    typer.echo(grants(kind, role, schema), nl=False)
 
 
 # ---- the clock, and retention

@@ -133,6 +133,19 @@ class DurableStore:
         )  # fmt: skip
         return tuple(found.rpartition("/")[2] for (found,) in rows)
 
+    def all_balances(self) -> dict[Path, Balance]:
+        """The balances of all accounts, in one snapshot: each after the one above it."""
+        rows = self._engine.rows(
+            f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ? ORDER BY id", self._ledger
+        )
+        found = {tuple(path.split("/")): balance_of_row(row) for path, *row in rows}
+        places = {path: place for place, path in enumerate(found)}
+
+        def order(path: Path) -> list[int]:
+            return [places[path[: depth + 1]] for depth in range(len(path))]
+
+        return {path: found[path] for path in sorted(found, key=order)}
+
     def balances(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it, in one snapshot."""
         return tuple(balance_of_row(row[2:]) for row in self._levels(path))

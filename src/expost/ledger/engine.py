@@ -161,6 +161,8 @@ class Engine(Protocol):
     """Whether all processes that use it are on one machine."""
     open_entries: str
     """The open entries, as ``e``; others may be among them."""
+    accounts: str
+    """The table of accounts, as verification reads it: the rows, and no index, which is another copy of their names."""
     account_entries: str
     """The table of entries, as ``e``, with a hint to the index by account."""
     lines: str

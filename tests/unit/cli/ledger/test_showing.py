@@ -144,3 +144,36 @@ def test_watching_tells_other_programs(clinic: str, tmp_path: Path) -> None:
 def test_the_size_of_a_server_s_tables(postgres_url: Callable[[], str]) -> None:
     ledger: Any = xp.Ledger.create(postgres_url(), "patients", epsilon=9, neighbours="add-remove", unit="patient")
     assert 10**5 < ledger._store.size < 10**7
+
+
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
+def test_all_accounts_are_read_by_one_query(
+    sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, accounting: Any
+) -> None:
+    """Found: six queries for each account."""
+    url = sqlite_url()
+    limits = {"epsilon": 9, "delta": "1e-3"}
+    ledger = xp.Ledger.create(url, "patients", **limits, neighbours="add-remove", unit="patient", accounting=accounting)
+    for team in "ab":
+        account = ledger.create_account(team, epsilon=2, delta="1e-5")
+        for who in "xyz":
+            account.create_account(who, epsilon=1, delta="1e-6").reserve(xp.Guarantee.uniform("0.25")).settle("done")
+    ledger.account("b").close(by="me", reason="over")
+    asked, real = list[str](), SqliteEngine.rows
+
+    def rows(self: SqliteEngine, sql: str, *values: Any) -> Any:
+        asked.append(sql)
+        return real(self, sql, *values)
+
+    monkeypatch.setattr(SqliteEngine, "rows", rows)
+    found = told("accounts", url, "patients")
+    assert len([sql for sql in asked if "expost_account" in sql]) == 1
+    names = ["patients", *(f"patients/{team}{who}" for team in "ab" for who in ("", "/x", "/y", "/z"))]
+    assert [each["name"] for each in found] == names
+    assert [each["closed"] for each in found] == [False] * 5 + [True] * 4
+    assert found == [told("show", url, *name.split("/", 1)[:1], *_account(name)) for name in names]
+
+
+def _account(name: str) -> list[str]:
+    below = name.partition("/")[2]
+    return ["--account", below] if below else []
