@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 import expost as xp
+from archive import Archive
 from books import GUARANTEE, OWNER, make
 from expost import Cost, Ledger
 from expost.ledger import Settings
@@ -23,33 +24,6 @@ from servers import Server
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 LATER = Settings(patience=14)
 """Of another process, as it were: with connections of its own, and nothing in memory."""
-TABLES = ("expost_ledger", "expost_account", "expost_guarantee", "expost_owner", "expost_entry", "expost_event")
-
-
-class Archive:
-    """What an archive, or a standby that is behind, has of a database."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._run(*(f"CREATE TABLE old_{table} AS SELECT * FROM {table}" for table in TABLES))
-
-    def restore(self) -> None:
-        insert = "INSERT INTO {0} SELECT * FROM old_{0}"
-        generated = {
-            "expost_ledger": "INSERT INTO {0} OVERRIDING SYSTEM VALUE SELECT * FROM old_{0}",
-            "expost_account": "INSERT INTO {0} OVERRIDING SYSTEM VALUE SELECT * FROM old_{0}",
-            "expost_guarantee": "INSERT INTO {0} SELECT ledger, digest, json FROM old_{0}",
-        }
-        self._run(
-            "SET session_replication_role = replica",
-            *(f"DELETE FROM {table}" for table in TABLES),
-            *(generated.get(table, insert).format(table) for table in TABLES),
-        )
-
-    def _run(self, *statements: str) -> None:
-        with psycopg.connect(self._url, autocommit=True) as server:
-            for statement in statements:
-                server.execute(statement)
 
 
 @pytest.fixture

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from expost.cli.console import out
 from expost.cli.tables import print_json
 
 if TYPE_CHECKING:
+    from expost.cost import Cost
     from expost.ledger import Entry, Ledger
+    from expost.ledger.durable import DurableStore
     from expost.ledger.statement import Totals
 
 
@@ -40,6 +43,25 @@ def balance_facts(ledger: Ledger, totals: Totals | None = None) -> dict[str, Any
         **{what: cost.to_json() for what, cost in totals.costs.items()},
         **_meters(ledger),
     }
+
+
+def accounts_of(store: DurableStore) -> Iterator[tuple[str, bool, dict[str, Cost], dict[str, Any]]]:
+    """All accounts of a ledger: the name, whether it was closed, its costs, and all of it for other programs."""
+    from expost.ledger import Remaining
+    from expost.ledger.metered import balance_shown
+    from expost.ledger.readings import readings
+
+    found = store.all_balances()
+    for path in found:
+        levels = tuple(found[path[: depth + 1]] for depth in range(len(path)))
+        name, closed = "/".join(path), any(level.closed for level in levels)
+        costs = balance_shown(store.meters, levels)
+        facts = {"name": name, "unit": store.unit, "neighbours": store.neighbours, "closed": closed}
+        facts |= {what: cost.to_json() for what, cost in costs.items()}
+        if isinstance(left := costs["remaining"], Remaining):
+            meters = [reading._asdict() for reading in readings(store.meters, levels[-1])]
+            facts |= {"meters": meters, "remaining_rho": left.rho_text}
+        yield name, closed, costs, facts
 
 
 def _meters(ledger: Ledger) -> dict[str, Any]:

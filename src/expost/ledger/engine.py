@@ -161,6 +161,8 @@ class Engine(Protocol):
     """Whether all processes that use it are on one machine."""
     open_entries: str
     """The open entries, as ``e``; others may be among them."""
+    accounts: str
+    """The table of accounts, as verification reads it: the rows, and no index, which is another copy of their names."""
     account_entries: str
     """The table of entries, as ``e``, with a hint to the index by account."""
     lines: str
@@ -209,6 +211,9 @@ class Engine(Protocol):
 
     def transaction(self) -> AbstractContextManager[Rows]:
         """A transaction that writes tables directly, for copies of whole ledgers."""
+
+    def size(self) -> int:
+        """How many bytes the database takes on its disk."""
 
     def mark(self) -> str:
         """What tells this database from others, wherever it is and however it is addressed; made if there is none."""

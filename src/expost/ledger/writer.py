@@ -14,7 +14,15 @@ from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Lock, RLock, Thread, current_thread
 from typing import Any
 
-from expost.errors import Busy, ExpostError, LedgerCorrupt, LedgerUnavailable, RequestRejected
+from expost.errors import (
+    Busy,
+    ExpostError,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    RequestRejected,
+    ReservationClosed,
+    UnknownEntry,
+)
 from expost.forks import around_forks
 from expost.ledger.deadline import time_left
 from expost.ledger.engine import Engine, Hold, Outcome, Step, alone, is_out_of_reach
@@ -55,10 +63,15 @@ class _Given:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._entries: dict[int, set[int]] = {}
+        self._entries: dict[int, dict[int, Entry]] = {}
+        """By ledger and number; those with a lease are anybody's, and not among them."""
         self._unsure: set[int] = set()
         self.unwanted: deque[_Ticket] = deque()
         """Reservations of callers who did not wait for the outcome."""
+
+    def entry(self, ledger: int, number: int) -> Entry | None:
+        """An open entry that a caller of this process was given, as it was reserved."""
+        return self._entries.get(ledger, {}).get(number)
 
     def applied(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """Apply steps; then end what nobody was given, if an earlier answer was lost."""
@@ -79,21 +92,20 @@ class _Given:
         return outcomes
 
     def _note(self, ledger: int, steps: list[Step], outcomes: list[Outcome]) -> None:
-        entries = self._entries.setdefault(ledger, set())
+        entries = self._entries.setdefault(ledger, {})
         for step, outcome in zip(steps, outcomes, strict=True):
-            if not isinstance(outcome, Entry):
-                continue
-            if type(step) is Reserve:
-                entries.add(outcome.id)
-            elif isinstance(step, (Settle, Forfeit, Void)):  # a union is slow
-                entries.discard(step.entry)
+            if isinstance(step, (Settle, Forfeit, Void)):  # a union is slow
+                if isinstance(outcome, Entry | UnknownEntry) or _has_ended(outcome):
+                    entries.pop(step.entry, None)
+            elif type(step) is Reserve and step.lease is None and isinstance(outcome, Entry):
+                entries[outcome.id] = outcome
 
     def _give_back(self) -> None:
         """What callers who are gone would have been given."""
         for _ in range(len(self.unwanted)):
             ticket = self.unwanted.popleft()
             if isinstance(ticket.outcome, Entry):
-                self._entries.setdefault(ticket.ledger, set()).discard(ticket.outcome.id)
+                self._entries.setdefault(ticket.ledger, {}).pop(ticket.outcome.id, None)
                 self._unsure.add(ticket.ledger)
             elif ticket.outcome is None and ticket.error is None:
                 self.unwanted.append(ticket)  # it is committed next
@@ -106,7 +118,9 @@ class _Given:
         except ExpostError:
             pass  # with the next commit
         except BaseException:
-            self._entries[ledger] -= {each.id for each in outcomes if isinstance(each, Entry)}
+            for each in outcomes:
+                if isinstance(each, Entry):
+                    self._entries[ledger].pop(each.id, None)
             raise
 
     def _end(self, ledger: int) -> None:
@@ -115,14 +129,19 @@ class _Given:
             "WHERE e.ledger = ? AND e.state = 'reserved' AND e.owner = ? ORDER BY e.number",
             ledger, self._engine.owner(ledger),
         )  # fmt: skip
-        mine, given = dict(rows), self._entries.setdefault(ledger, set())
-        given &= mine.keys()  # others may have ended some
+        mine, given = dict(rows), self._entries.setdefault(ledger, {})
+        for ended in given.keys() - mine.keys():  # by others
+            del given[ended]
         ends: list[Ending] = [
             Forfeit(number) if begun else Void(number) for number, begun in mine.items() if number not in given
         ]
         if ends:
             self._engine.apply(ledger, list(ends))
         self._unsure.discard(ledger)
+
+
+def _has_ended(outcome: Outcome) -> bool:
+    return isinstance(outcome, ReservationClosed) and outcome.entry.state != "reserved"
 
 
 class _Writer:
@@ -271,6 +290,10 @@ class Writer:
         self.engine = engine
         self._writer, self._ticket = _Writer(engine), _Ticket
         weakref.finalize(self, self._writer.stop)
+
+    def given(self, ledger: int, number: int) -> Entry | None:
+        """An open entry that a caller of this process was given."""
+        return self._writer.given.entry(ledger, number)
 
     def submit(self, ledger: int, step: Step) -> Entry | int | None:
         """The outcome of a step, once it is on disk. Raises if the step is not allowed."""

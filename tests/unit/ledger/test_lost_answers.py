@@ -23,9 +23,9 @@ class Lossy:
     """Loses the answers of a database while it is told to."""
 
     def __init__(self, url: str) -> None:
-        self.ledger = make(url, settings=IMPATIENT)
-        store: Any = self.ledger._store
-        self.store, self.engine = store, store._engine
+        self.ledger: Any = make(url, settings=IMPATIENT)
+        self.store: Any = self.ledger._store
+        self.engine: Any = self.store._engine
         self.lost = 0
 
     def lose(self, work: Callable[[], object]) -> None:

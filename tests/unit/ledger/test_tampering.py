@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import GUARANTEE, OWNER, beat, disarm, execute, make
+from books import GUARANTEE, OWNER, beat, disarm, execute, file_of, make
 from expost import Cost, Guarantee, Ledger
+from expost.ledger import Settings
+from expost.ledger.address import open_store
 from expost.ledger.entry import Note
 from expost.ledger.trail import GENESIS, link
 from toys import Fixed
@@ -354,3 +357,23 @@ def test_an_account_that_lost_its_meters_reserves_nothing(tmp_path: Path) -> Non
         ledger.reserve(SMALL)
     with pytest.raises(xp.errors.LedgerCorrupt, match="balances are not those"):
         ledger.verify()
+
+
+def test_an_account_that_was_renamed_in_its_row_alone(sqlite_url: Callable[[], str]) -> None:
+    """Found: verification read names of accounts from an index, which is a copy of them."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.create_account("unmistakable", epsilon=1, delta="1e-5").reserve(GUARANTEE).settle("small")
+    ledger._store._engine.close()
+    file, name, found = file_of(url), b"study/unmistakable", 0
+    whole = file.read_bytes()
+    places = [match.start() for match in re.finditer(name, whole)]
+    for place in places:
+        changed = file.with_name(f"{place}.db")
+        changed.write_bytes(whole[:place] + b"study/unmistakenly" + whole[place + len(name) :])
+        try:
+            store = open_store(f"sqlite:///{changed}", "study", Settings(heads=False), read_only=True)
+            store.verify(None)
+        except xp.errors.ExpostError:
+            found += 1
+    assert found >= len(places) - 1  # of an index nobody reads

@@ -75,6 +75,7 @@ class PostgresEngine:
     """
 
     local = False
+    accounts = "expost_account"
     open_entries = account_entries = "expost_entry e"
     lines = (
         "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
@@ -214,8 +215,11 @@ class PostgresEngine:
     def noted_as(self, ledger: int, name: str) -> str:
         """The server's address, which stays as it is restored or replaced, and the hash of the ledger's first line."""
         if ledger not in self._noted_as:
-            ((first,),) = self.rows("SELECT hash FROM expost_event WHERE ledger = ? AND sequence = 1", ledger)
-            self._noted_as[ledger] = f"{_place_of(self._url)} {first}"
+            (found,) = self.rows(
+                "SELECT current_database(), current_schema(), hash FROM expost_event WHERE ledger = ? AND sequence = 1",
+                ledger,
+            )
+            self._noted_as[ledger] = " ".join((_server_of(self._url), *found))
         return self._noted_as[ledger]
 
     def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
@@ -351,6 +355,15 @@ class PostgresEngine:
                 yield run
             self._refuse_unconfirmed(writer)
             self._writer = writer
+
+    def size(self) -> int:
+        """The bytes of the tables and their indexes."""
+        sql = (
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+            "WHERE c.relkind = 'r' AND c.relname LIKE 'expost\\_%' AND c.relnamespace = current_schema()::regnamespace"
+        )
+        ((size,),) = self.rows(sql.replace("%", "%%"))
+        return int(size)
 
     def mark(self) -> str:
         """The numbers of the server and of the database in it, and the schema."""
@@ -563,14 +576,12 @@ def _hear(heard: list[str], told: psycopg.errors.Diagnostic) -> None:
         heard.append(told.source_function or "")
 
 
-def _place_of(url: str) -> str:
-    """Where a database is, without who asks, and with which options."""
+def _server_of(url: str) -> str:
+    """Where a server is, whoever asks."""
     from psycopg.conninfo import conninfo_to_dict
 
     known = conninfo_to_dict(url)
-    return canonical(
-        {name: str(known[name]) for name in ("service", "host", "hostaddr", "port", "dbname") if name in known}
-    )
+    return canonical({name: str(known[name]) for name in ("service", "host", "hostaddr", "port") if name in known})
 
 
 def _let_go(connections: Iterable[psycopg.Connection[Any]]) -> None:

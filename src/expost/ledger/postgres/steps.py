@@ -191,7 +191,8 @@ class Steps:
         if isinstance(step, Reserve):
             entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
             self._known.add((ledger, guarantee_digest(step.request.priced_guarantee)))
-            self._open[ledger, entry.id] = entry
+            if step.lease is None:  # others may end those that have one
+                self._open[ledger, entry.id] = entry
             return entry
         if isinstance(step, Begin) and (ledger, step.entry) in self._open:
             self._open[ledger, step.entry] = self._open[ledger, step.entry]._replace(begun=True)

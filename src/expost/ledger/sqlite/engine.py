@@ -58,6 +58,7 @@ class SqliteEngine:
 
     local = True
     open_entries = "expost_open e"
+    accounts = "expost_account NOT INDEXED"
     account_entries = "expost_entry e INDEXED BY expost_entry_account"
     lines, new_line = LINES, NEW_LINE
 
@@ -329,6 +330,10 @@ class SqliteEngine:
             finally:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
+
+    def size(self) -> int:
+        """The bytes of the file and its log."""
+        return sum(os.stat(name).st_size for name in (self._path, f"{self._path}-wal") if os.path.exists(name))
 
     def mark(self) -> str:
         """The user version in the file's header, which nothing else uses; drawn if there is none."""

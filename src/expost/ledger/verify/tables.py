@@ -91,7 +91,7 @@ class Verification(Replay):
         if len(found) != 1:
             raise LedgerCorrupt("the ledger's own row was removed")
         name, neighbours, unit, sequence, head, entries, at, accounting = found[0]
-        accounts = rows(f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
+        accounts = rows(f"SELECT path, {BALANCE} FROM {self._engine.accounts} WHERE ledger = ?", self._ledger)
         reserved = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
         )
