@@ -9,6 +9,7 @@ from expost.cli.console import out
 from expost.cli.tables import print_json
 
 if TYPE_CHECKING:
+    from expost.accounting.amounts import Amounts
     from expost.cost import Cost
     from expost.ledger import Entry, Ledger
     from expost.ledger.durable import DurableStore
@@ -81,6 +82,11 @@ def entry_row(entry: Entry) -> tuple[str, ...]:
     return str(entry.id), when, entry.account, entry.what, entry.state, part, *costs
 
 
+def _on_meters(what: str, entry: Entry, amounts: Amounts | None) -> dict[str, Any]:
+    """Amounts in units, where there are several meters."""
+    return {f"{what}_amounts": amounts._asdict()} if entry.is_metered and amounts is not None else {}
+
+
 def entry_facts(entry: Entry) -> dict[str, Any]:
     """What a ledger's line says about an entry. Not what was published."""
     return {
@@ -95,7 +101,7 @@ def entry_facts(entry: Entry) -> dict[str, Any]:
         "reserved": entry.reserved.to_json(),
         "charged": None if entry.charged is None else entry.charged.to_json(),
         "refunded": None if entry.refunded is None else entry.refunded.to_json(),
-        **({} if entry.reserved_amounts is None else {"reserved_amounts": entry.reserved_amounts._asdict()}),
-        **({} if entry.amounts is None else {"charged_amounts": entry.amounts._asdict()}),
+        **_on_meters("reserved", entry, entry.reserved_amounts),
+        **_on_meters("charged", entry, entry.amounts),
         "reserved_at": entry.when.isoformat(),
     }

@@ -329,7 +329,7 @@ class DurableStore:
 
     def check(self) -> None:
         """Compare what is reserved with the open entries. Raises, and stops reservations, if they differ."""
-        self._sound = is_sound(self._engine, self._ledger, metered=self.meters is not None)
+        self._sound = is_sound(self._engine, self._ledger)
         if not self._sound:
             raise self._changed()
 

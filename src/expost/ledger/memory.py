@@ -217,8 +217,8 @@ class MemoryStore:
         while (position := self._done) < len(self._changes):
             self.at, change = self._changes[position]
             _, path, levels, entry, _ = change
-            for depth, (limit, spent, reserved, closed, _, counted) in enumerate(levels, 1):
-                self._accounts[path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, counted)
+            for depth, (limit, capacity, charged, reserved, closed, _) in enumerate(levels, 1):
+                self._accounts[path[:depth]] = Balance(limit, capacity, charged, reserved, closed, position + 1)
             if entry is not None:
                 self._keep(change, entry)
             self._done = position + 1  # a signal handler may have read, and so completed it, meanwhile

@@ -21,7 +21,7 @@ from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Engine, Settings
 from expost.ledger.entry import Entry, Note
 from expost.ledger.operations import DropOutputs, Operation, Remark, Reopen, Settle
-from expost.ledger.rows import accounting_text, numbers_text
+from expost.ledger.rows import BALANCE, CHARGED, LIMIT, RESERVED, accounting_text, limit_values, marks, setting
 from expost.ledger.rules import Change, change_of
 from expost.ledger.texts import masked
 from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
@@ -73,10 +73,8 @@ class _Copying(Replay):
         head = self.head
         for path, balance in self.accounts.items():
             self._run(
-                "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
-                "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
-                *(n for cost in balance[:3] for n in (cost.epsilon_units, cost.delta_units)), int(balance.closed),
-                balance.line, numbers_text(balance.meters), self._ids[path],
+                f"UPDATE expost_account SET {setting(BALANCE)} WHERE id = ?", *limit_values(balance),
+                *balance.charged, *balance.reserved, int(balance.closed), balance.line, self._ids[path],
             )  # fmt: skip
         self._run(
             "UPDATE expost_account SET entries = ?, at = ?, head = ? WHERE ledger = ? AND parent IS NULL",
@@ -107,19 +105,18 @@ class _Copying(Replay):
         ((self._ledger,),) = self._run("SELECT id FROM expost_ledger WHERE name = ?", name)
 
     def _account(self, event: TrailLine, change: Change) -> None:
-        path, limit = change.path, change.levels[-1].limit
+        path, first = change.path, (0, event.at, event.hash) if len(change.path) == 1 else (None, None, None)
         self._run(
-            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, "
-            "head) VALUES (?,?,?,?,?,1,?,?,?,?)", self._ledger, self._ids.get(path[:-1]), "/".join(path),
-            limit.epsilon_units, limit.delta_units, numbers_text(change.levels[-1].meters),
-            *((0, event.at, event.hash) if len(path) == 1 else (None, None, None)),
+            f"INSERT INTO expost_account (ledger, parent, path, line, entries, at, head, {LIMIT}) "
+            f"VALUES (?, ?, ?, 1, ?, ?, ?, {marks(LIMIT)})", self._ledger, self._ids.get(path[:-1]), "/".join(path),
+            *first, *limit_values(change.levels[-1]),
         )  # fmt: skip
         ((self._ids[path],),) = self._run(
             "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
         )
 
     def _reserved(self, entry: Entry, line: int) -> None:
-        request, worst = entry.request, entry.reserved
+        request = entry.request
         guarantee, subject = request.priced_guarantee, described(request.subject)
         digest = guarantee_digest(guarantee)
         if not self.knows(guarantee):
@@ -127,25 +124,23 @@ class _Copying(Replay):
         super()._reserved(entry, line)
         self._run(
             "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, "
-            "label, key, epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
+            f"label, key, lease, lease_until, begun, reserved_at, reserved_line, {RESERVED}) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 1, {marks(RESERVED, 3)})",
             self._ledger, entry.id, self._ids[request.account], int(len(request.account) > 1), request.operation,
-            subject.text, subject.fingerprint, digest, request.label, request.key, worst.epsilon_units,
-            worst.delta_units, numbers_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6),
-            line,
+            subject.text, subject.fingerprint, digest, request.label, request.key, int(entry.begun),
+            round(entry.reserved_at * 1e6), line, *request.worst,
         )  # fmt: skip
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
         """Write an entry that ended, with its output if the source has it."""
         settle = operation if isinstance(operation, Settle) else None
-        assert entry.charged is not None
+        assert entry.amounts is not None
         output = self._output(entry, settle)
         self._run(
-            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ?",
-            entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)),
-            entry.charged.epsilon_units, entry.charged.delta_units, numbers_text(entry.amounts), output,
-            settle and settle.digest, line, self._ledger, entry.id,
+            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, output = ?, digest = ?, ended_line = ?, "
+            f"{setting(CHARGED)} WHERE ledger = ? AND number = ?",
+            entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)), output,
+            settle and settle.digest, line, *entry.amounts, self._ledger, entry.id,
         )  # fmt: skip
 
     def _output(self, entry: Entry, settle: Settle | None) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from expost._version import __version__
 from expost.accounting.amounts import Amounts
-from expost.cost import Cost, decimal_text
+from expost.cost import decimal_text
 from expost.errors import InvalidValue
 from expost.ledger import Ledger, MeterReading
 from expost.ledger.entry import Used
@@ -145,13 +145,13 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
         "charged": receipt.charged.to_json(),
         "refunded": receipt.refunded.to_json(),
         "stored": receipt.stored,
-        **({} if receipt.amounts is None else _on_meters(receipt.charged, receipt.amounts)),
+        **({} if receipt.amounts is None else _on_meters(receipt.amounts)),
     }
 
 
-def _on_meters(charged: Cost, amounts: Amounts) -> dict[str, str]:
+def _on_meters(amounts: Amounts) -> dict[str, str]:
     """The Rényi price; and what was used, if it has no ε."""
-    used = Used.of(charged, amounts)
+    used = Used.of(amounts)
     return {"renyi": decimal_text(amounts.renyi, 12)} | ({"used": str(used)} if used.is_noise else {})
 
 

@@ -348,7 +348,7 @@ def test_a_schema_that_is_everybodys_is_refused(party: Party) -> None:
     execute(
         mine,
         "CREATE FUNCTION public.cardinality(a bigint[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
-        "IF current_user = 'expost' THEN UPDATE expost_account SET epsilon_limit = 999000000000000; END IF; "
+        "IF current_user = 'expost' THEN UPDATE expost_account SET limit_epsilon = 999000000000000; END IF; "
         "RETURN pg_catalog.cardinality(a); END $$",
     )
     with pytest.raises(psycopg.Error, match="REVOKE CREATE ON SCHEMA public FROM PUBLIC"):

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from expost.accounting.tariff import together
+from expost.accounting.amounts import together
 from expost.data.unit import stated_unit
 from expost.errors import InvalidStudy, InvalidValue, LedgerUnavailable
 from expost.ledger import Ledger

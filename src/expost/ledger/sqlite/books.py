@@ -20,12 +20,17 @@ from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.remedies import VERIFY, unknown_account
 from expost.ledger.rows import (
     BALANCE,
+    CHARGED,
     ENTRY,
+    LIMIT,
+    RESERVED,
     accounting_text,
     balance_of_row,
     entry_of_row,
+    limit_values,
+    marks,
     meters_of_text,
-    numbers_text,
+    setting,
 )
 from expost.ledger.trail import GENESIS, link, trail_line
 
@@ -43,10 +48,18 @@ LINES = (
 NEW_LINE = "INSERT INTO expost_event (id, line, hash) VALUES (? << 40 | ?, ?, ?)"
 """Writes a line of the audit trail: its ledger, sequence, text and hash."""
 _SPENT = (
-    "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
-    "meters = ?, entries = ?, at = ?, head = ?, open = ? WHERE id = ?"
+    f"UPDATE expost_account SET {setting(CHARGED)}, {setting(RESERVED)}, line = ?, entries = ?, at = ?, head = ?, "
+    "open = ? WHERE id = ?"
 )
-_LIMITED = _SPENT.replace(" WHERE", ", epsilon_limit = ?, delta_limit = ?, closed = ? WHERE")
+_LIMITED = _SPENT.replace(" WHERE", f", {setting(LIMIT)}, closed = ? WHERE")
+_RESERVED = (
+    "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key, "
+    f"owner, lease, lease_until, begun, listed, reserved_at, reserved_line, {RESERVED}) VALUES ({marks(RESERVED, 17)})"
+)
+_ENDED = (
+    f"UPDATE expost_entry SET state = ?, begun = ?, part = ?, output = ?, digest = ?, ended_line = ?, "
+    f"{setting(CHARGED)} WHERE ledger = ? AND number = ? AND state = 'reserved'"
+)
 _BOOK = "name, neighbours, unit, sequence, entries, at, head, accounting, open"
 _BELOW = (None, None, None, "[]")  # columns that only the ledger's own account has
 
@@ -253,68 +266,54 @@ class SqliteBooks:
             self._listed = f"[{','.join([other for other in numbers if other != str(number)])}]"
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
-        limit, spent, reserved, closed, _, counted = balance
+        limit, capacity, charged, reserved, closed, _ = balance
         known = self._accounts.get(path)
         if known is None:  # a new account: the rules have read all others
             self._run(
-                "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                self._ledger, self._account(path[:-1])[0], "/".join(path), limit.epsilon_units, limit.delta_units,
-                self.sequence, numbers_text(counted),
+                f"INSERT INTO expost_account (ledger, parent, path, line, {LIMIT}) VALUES ({marks(LIMIT, 4)})",
+                self._ledger, self._account(path[:-1])[0], "/".join(path), self.sequence, *limit_values(balance),
             )  # fmt: skip
             return
         number, before = known
         whole = (self._count, self.at, self.head, self._listed) if len(path) == 1 else _BELOW
-        values = (
-            spent.epsilon_units, spent.delta_units, reserved.epsilon_units, reserved.delta_units, self.sequence,
-            None if counted is None else numbers_text(counted), *whole,
-        )  # fmt: skip
+        values = (*charged, *reserved, self.sequence, *whole)
         if limit is before.limit and closed == before.closed:
             self._execute(_SPENT, (*values, number))
         else:
-            self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
-        self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, counted)
+            self._execute(_LIMITED, (*values, *limit_values(balance), int(closed), number))
+        self._accounts[path] = number, Balance(limit, capacity, charged, reserved, closed, self.sequence)
 
     def _write_entry(self, operation: operations.Reserve, change: rules.Change) -> None:
         request, lease, entry = operation.request, operation.lease, change.entry
         assert entry is not None
-        guarantee, subject, worst = request.priced_guarantee, described(request.subject), request.worst
+        guarantee, subject = request.priced_guarantee, described(request.subject)
         digest = guarantee_digest(guarantee)
         if change.first:
             self._run("INSERT INTO expost_guarantee VALUES (?, ?, ?)", self._ledger, digest, guarantee_text(guarantee))
             self._guarantees.add(digest)
         if lease is None:
             self._ensure_alive()
-        self._execute(
-            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, "
-            "label, key, epsilon, delta, meters, owner, lease, lease_until, begun, listed, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (self._ledger, entry.id, self._account(request.account)[0], int(len(request.account) > 1),
-            request.operation, subject.text,
-            subject.fingerprint, digest, request.label, request.key, worst.epsilon_units, worst.delta_units,
-            None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
+        self._execute(_RESERVED, (
+            self._ledger, entry.id, self._account(request.account)[0], int(len(request.account) > 1),
+            request.operation, subject.text, subject.fingerprint, digest, request.label, request.key,
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
-            int(operation.begun), int(self._list(entry.id)), self.at, self.sequence),
-        )  # fmt: skip
+            int(operation.begun), int(self._list(entry.id)), self.at, self.sequence, *request.worst,
+        ))  # fmt: skip
         self._count = entry.id
         self._open[entry.id] = entry
 
     def _update_entry(self, operation: operations.Operation, entry: Entry) -> None:
         self._open.pop(entry.id, None)
-        if entry.charged is None:
+        if entry.amounts is None:
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, entry.id)
             return
         part, output, digest = None, None, None
         if isinstance(operation, operations.Settle):
             part, output, digest = canonical(as_part(entry.part)), operation.output, operation.digest
         self._unlist(entry.id)
-        self._execute(
-            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? "
-            "AND state = 'reserved'",
-            (entry.state, int(entry.begun), part, entry.charged.epsilon_units, entry.charged.delta_units,
-            numbers_text(entry.amounts), output, digest, self.sequence, self._ledger, entry.id),
-        )  # fmt: skip
+        self._execute(_ENDED, (
+            entry.state, int(entry.begun), part, output, digest, self.sequence, *entry.amounts, self._ledger, entry.id,
+        ))  # fmt: skip
 
     # ---- liveness
 
@@ -407,7 +406,7 @@ def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Se
     at = clock.full_hour(settings.clock())
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
-    name, limit, neighbours, unit, meters, _, _ = operation
+    name, _, neighbours, unit, meters, _, _ = operation
     cursor.execute(
         "INSERT INTO expost_ledger (name, neighbours, unit, accounting) VALUES (?, ?, ?, ?)",
         (name, neighbours, unit, accounting_text(meters)),
@@ -415,8 +414,8 @@ def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Se
     ledger = cursor.connection.last_insert_rowid()
     cursor.execute(NEW_LINE, (ledger, 1, line, head))
     cursor.execute(
-        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters, entries, at, head) "
-        "VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?)",
-        (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters), at, head),
+        f"INSERT INTO expost_account (ledger, path, line, entries, at, head, {LIMIT}) "
+        f"VALUES (?, ?, 1, 0, ?, ?, {marks(LIMIT)})",
+        (ledger, name, at, head, *limit_values(change.levels[0])),
     )
     return ledger, head
