@@ -24,8 +24,8 @@ class Lossy:
 
     def __init__(self, url: str) -> None:
         self.ledger: Any = make(url, settings=IMPATIENT)
-        self.store: Any = self.ledger._store
-        self.engine: Any = self.store._engine
+        store: Any = self.ledger._store
+        self.store, self.engine = store, store._engine
         self.lost = 0
 
     def lose(self, work: Callable[[], object]) -> None:
