@@ -24,7 +24,7 @@ from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, View, lineage
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.remedies import CREATE, VERIFY, unknown_account
@@ -129,7 +129,7 @@ class DurableStore:
 
     def _levels(self, path: Path) -> list[Any]:
         """The ledger's last line and number of entries, and the balances, in one snapshot."""
-        names = ["/".join(path[: depth + 1]) for depth in range(len(path))]
+        names = ["/".join(each) for each in lineage(path)]
         marks = ", ".join("?" * len(names))
         rows = self._engine.rows(
             f"SELECT l.sequence, l.entries, {BALANCE} FROM expost_books l JOIN expost_account a ON a.ledger = l.id "
@@ -179,7 +179,8 @@ class DurableStore:
         kept = self._check(request)
         self._require_sound()
         microseconds = None if lease is None else max(1, int(lease * 1e6))
-        entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+        entry = self._writer.submit(self._ledger, operations.Reserve(kept, begin, lease=microseconds))
+        assert isinstance(entry, Entry)
         self._open[entry.id] = entry
         if lease is None:
             self._watch()
@@ -408,18 +409,14 @@ class DurableStore:
     def _do(self, step: Step) -> Entry | int | None:
         return self._writer.submit(self._ledger, step)
 
-    def _entry_of(self, step: Step) -> Entry:
-        entry = self._do(step)
-        assert isinstance(entry, Entry)
-        return entry
-
     def _end(self, step: operations.Ending) -> Entry:
         try:
-            entry = self._entry_of(step)
+            entry = self._writer.submit(self._ledger, step)
         except ReservationClosed as closed:
             if closed.entry.state != "reserved":
                 self._open.pop(step.entry, None)
             raise
+        assert isinstance(entry, Entry)
         self._open.pop(step.entry, None)
         return entry
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 from weakref import ref
 
@@ -35,7 +35,6 @@ from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
-Done = TypeVar("Done")
 _LOG = 4000  # pages in the write-ahead log before a checkpoint: pages that changed often are written once
 
 
@@ -88,17 +87,15 @@ class SqliteEngine:
         whose = here(), ledger
         owner = self._owners.get(whose) or secrets.token_hex(8)
 
-        def work(cursor: apsw.Cursor) -> tuple[SqliteBooks, list[Outcome]]:
-            books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
-            books.start(cursor, owner)
-            if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
-                books.lost = self.heads.lost(books.root[0], books.sequence, books.hash_of)
-                if books.lost is not None:
-                    self.files.check()  # heads may be those of a ledger that was created in its place
-            return books, books.apply(steps)
-
         try:
-            books, outcomes = self._transact(work)
+            with self._transact() as cursor:
+                books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
+                books.start(cursor, owner)
+                if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
+                    books.lost = self.heads.lost(books.root[0], books.sequence, books.hash_of)
+                    if books.lost is not None:
+                        self.files.check()  # heads may be those of a ledger that was created in its place
+                outcomes = books.apply(steps)
         except apsw.ConstraintError as error:
             raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see ", VERIFY) from error
         except _TROUBLE as error:
@@ -117,13 +114,14 @@ class SqliteEngine:
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account."""
         self._refuse_reading()
-        with GATE.held(), self._translated():
-            head = self._transact(lambda cursor: create_books(cursor, operation, self.settings, self.heads))
+        with GATE.held(), self._translated(), self._transact() as cursor:
+            head = create_books(cursor, operation, self.settings, self.heads)
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
 
-    def _transact(self, work: Callable[[apsw.Cursor], Done]) -> Done:
-        """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open."""
+    @contextmanager
+    def _transact(self) -> Iterator[apsw.Cursor]:
+        """Commit what is done in the block, or change nothing. Even an interrupt leaves no transaction open."""
         writer = self._writing()
         cursor = writer.cursor()  # one for all statements: to make one for each takes longer
         try:
@@ -132,7 +130,7 @@ class SqliteEngine:
                 self._guard.hold()
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
-            result = work(cursor)
+            yield cursor
             self.files.check()
             self._version = None
             cursor.execute("COMMIT")
@@ -143,7 +141,6 @@ class SqliteEngine:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise
-        return result
 
     def _refuse_reading(self) -> None:
         if self.read_only:
@@ -258,17 +255,13 @@ class SqliteEngine:
 
     def mark(self) -> str:
         """The user version in the file's header, which nothing else uses; drawn if there is none."""
-
-        def drawn(cursor: apsw.Cursor) -> int:
+        self._refuse_reading()
+        with GATE.held(), self._translated(), self._transact() as cursor:
             known: Any = cursor.execute("PRAGMA user_version").get
             number: int = known or 1 + secrets.randbelow(2**31 - 1)
             if not known:
                 cursor.execute(f"PRAGMA user_version = {number}").fetchall()
-            return number
-
-        self._refuse_reading()
-        with GATE.held(), self._translated():
-            return f"{self._transact(drawn):08x}"
+        return f"{number:08x}"
 
     def backup(self, path: str) -> None:
         """Copy a snapshot of the whole database into a new file."""
@@ -360,13 +353,11 @@ class SqliteEngine:
         if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
             return self.files.check()  # a log that is replaced before the first commit is noticed, too
 
-        def run(cursor: apsw.Cursor) -> None:
+        with self._transact() as cursor:
             cursor.execute(mark).fetchall()
             for name, text in schema.missing("sqlite", done()):
                 cursor.execute(text).fetchall()
                 cursor.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
-
-        self._transact(run)
 
     def _journal_mode(self, writer: apsw.Connection) -> Any:
         """Switch to the write-ahead log, and return the mode. Processes that create a file at the same time wait for
