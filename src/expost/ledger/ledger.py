@@ -28,7 +28,7 @@ from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reports import ledger_report
-from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
+from expost.ledger.reservation import UNSEEN, MechanismReservation, Reservation, origin_of, refuse_used_key, spend
 from expost.ledger.showing import PREDICTABLE, Entries, Statement, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
@@ -357,7 +357,8 @@ class Ledger:
         if lease is not None:
             arguments.check_lease(lease)
         request = self._request("reserve", guarantee, guarantee, label, key)
-        return Reservation(self._store, unseen(self._store.reserve, request, begin=begin, lease=lease))
+        with UNSEEN:
+            return Reservation(self._store, self._store.reserve(request, begin=begin, lease=lease))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
         """The reservation with that entry number or key, of this ledger or an account below it.
