@@ -183,9 +183,22 @@ class DurableStore:
         """Accept the machine's clock, though it is far from the time of the last line."""
         self._do(operations.SetClock(checked_note(note)))
 
-    def drop_outputs(self, upto: int, note: Note) -> None:
-        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used."""
-        self._do(operations.DropOutputs(self._known(upto), checked_note(note)))
+    def drop_outputs(self, upto: int, note: Note, *, batch: int = 5000) -> None:
+        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used.
+
+        A ``batch`` of entries at a time, so that nobody waits long; each has its line.
+        """
+        last = min(self._known(upto), self._levels(self.root)[0][1])
+        for first in range(0, last - batch, batch):
+            if self._has_outputs(first, first + batch):
+                self._do(operations.DropOutputs(first + batch, checked_note(note)))
+        self._do(operations.DropOutputs(upto, checked_note(note)))
+
+    def _has_outputs(self, after: int, upto: int) -> bool:
+        sql = (
+            "SELECT 1 FROM expost_entry WHERE ledger = ? AND number > ? AND number <= ? AND output IS NOT NULL LIMIT 1"
+        )
+        return bool(self._engine.rows(sql, self._ledger, after, upto))
 
     # ---- entries
 

@@ -25,7 +25,7 @@ class Lossy:
     def __init__(self, url: str) -> None:
         self.ledger: Any = make(url, settings=IMPATIENT)
         self.store: Any = self.ledger._store
-        self.engine: Any = self.store._engine
+        self.engine: Any = self.store._engine  # type: ignore[attr-defined]
         self.lost = 0
 
     def lose(self, work: Callable[[], object]) -> None:

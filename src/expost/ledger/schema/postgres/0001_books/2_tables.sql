@@ -56,21 +56,24 @@ CREATE TABLE expost_owner (
   outcomes JSONB NOT NULL
 );
 
+-- Texts and leases are as long as the library lets them be at most: a caller of expost_spend may be anybody. (Types are
+-- checked faster than constraints.)
+CREATE DOMAIN expost_lease AS BIGINT CHECK (VALUE BETWEEN 1 AND 1000000000000000);
 CREATE TABLE expost_entry (
   ledger BIGINT NOT NULL,
   number BIGINT NOT NULL,
   account BIGINT NOT NULL,
   below BIGINT NOT NULL,  -- whether the account is below the ledger's own
   operation TEXT NOT NULL,
-  subject TEXT NOT NULL,
-  fingerprint TEXT NOT NULL,
+  subject VARCHAR(1000000) NOT NULL,
+  fingerprint VARCHAR(500) NOT NULL,
   guarantee TEXT NOT NULL,
-  label TEXT,
-  key TEXT,
+  label VARCHAR(10000),
+  key VARCHAR(500),
   epsilon BIGINT NOT NULL,
   delta BIGINT NOT NULL,
   owner TEXT,
-  lease BIGINT,  -- microseconds
+  lease expost_lease,  -- microseconds
   lease_until BIGINT,
   begun BIGINT NOT NULL,
   state TEXT NOT NULL DEFAULT 'reserved',
