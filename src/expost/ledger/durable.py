@@ -25,7 +25,7 @@ from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
 from expost.ledger.deadline import all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, View
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.remedies import CREATE, VERIFY, unknown_account
@@ -318,11 +318,11 @@ class DurableStore:
         what = f"under key {id_or_key!r}" if isinstance(id_or_key, str) else repr(id_or_key)
         raise UnknownEntry(f"no entry {what} in ledger {self.address.name!r}")
 
-    def view(self, path: Path, *, last: int | None = None) -> View:
+    def view(self, path: Path, *, last: int | None = None, state: State | None = None) -> View:
         """A consistent snapshot of balances and entries. Entries are read page by page, which never blocks writers."""
         levels = self._levels(path)
         sequence, upto = levels[0][:2]
-        entries = Pages(self._engine, self._ledger, path, sequence, upto, last)
+        entries = Pages(self._engine, self._ledger, path, sequence, upto, last, state)
         return View(tuple(balance_of_row(row[2:]) for row in levels), entries)
 
     def open_entries(self) -> list[OpenEntry]:

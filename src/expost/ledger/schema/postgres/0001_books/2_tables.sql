@@ -93,6 +93,7 @@ CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS 
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger);  -- no column that changes with a commit
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
+CREATE INDEX expost_entry_ended ON expost_entry (ledger, number) WHERE state IN ('forfeited', 'voided');
 
 CREATE TABLE expost_event (
   ledger BIGINT NOT NULL,
