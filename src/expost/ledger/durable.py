@@ -25,7 +25,7 @@ from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
 from expost.ledger.deadline import all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, View, lineage
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, View, lineage
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.remedies import CREATE, VERIFY, unknown_account
@@ -188,9 +188,22 @@ class DurableStore:
         """Accept the machine's clock, though it is far from the time of the last line."""
         self._do(operations.SetClock(checked_note(note)))
 
-    def drop_outputs(self, upto: int, note: Note) -> None:
-        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used."""
-        self._do(operations.DropOutputs(self._known(upto), checked_note(note)))
+    def drop_outputs(self, upto: int, note: Note, *, batch: int = 5000) -> None:
+        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used.
+
+        A ``batch`` of entries at a time, so that nobody waits long; each has its line.
+        """
+        last = min(self._known(upto), self._levels(self.root)[0][1])
+        for first in range(0, last - batch, batch):
+            if self._has_outputs(first, first + batch):
+                self._do(operations.DropOutputs(first + batch, checked_note(note)))
+        self._do(operations.DropOutputs(upto, checked_note(note)))
+
+    def _has_outputs(self, after: int, upto: int) -> bool:
+        sql = (
+            "SELECT 1 FROM expost_entry WHERE ledger = ? AND number > ? AND number <= ? AND output IS NOT NULL LIMIT 1"
+        )
+        return bool(self._engine.rows(sql, self._ledger, after, upto))
 
     # ---- entries
 
@@ -311,11 +324,11 @@ class DurableStore:
         what = f"under key {id_or_key!r}" if isinstance(id_or_key, str) else repr(id_or_key)
         raise UnknownEntry(f"no entry {what} in ledger {self.address.name!r}")
 
-    def view(self, path: Path, *, last: int | None = None) -> View:
+    def view(self, path: Path, *, last: int | None = None, state: State | None = None) -> View:
         """A consistent snapshot of balances and entries. Entries are read page by page, which never blocks writers."""
         levels = self._levels(path)
         sequence, upto = levels[0][:2]
-        entries = Pages(self._engine, self._ledger, path, sequence, upto, last)
+        entries = Pages(self._engine, self._ledger, path, sequence, upto, last, state)
         return View(tuple(balance_of_row(row[2:]) for row in levels), entries)
 
     def open_entries(self) -> list[OpenEntry]:

@@ -16,7 +16,7 @@ from expost.forks import here
 from expost.guarantee import Guarantee, Neighbours, Part
 from expost.ledger import clock, operations, rules
 from expost.ledger.engine import Returned, Settings, alone
-from expost.ledger.entry import Accounts, Balance, Entry, Note, Path, Request, View, lineage
+from expost.ledger.entry import Accounts, Balance, Entry, Note, Path, Request, State, View, lineage
 from expost.ledger.remedies import unknown_account
 from expost.ledger.shelf import Shelf
 from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
@@ -311,10 +311,11 @@ class MemoryStore:
             raise UnknownEntry(f"no entry under key {id_or_key!r} in ledger {self.root[0]!r}")
         return found
 
-    def view(self, path: Path, *, last: int | None = None) -> View:
+    def view(self, path: Path, *, last: int | None = None, state: State | None = None) -> View:
         """A consistent snapshot of balances and entries."""
         levels, found = self._read(lambda: (self.levels(lineage(path)), list(self._entries)))
-        chosen = [entry for entry in found if entry.request.account[: len(path)] == path]
+        below = (entry for entry in found if entry.request.account[: len(path)] == path)
+        chosen = [entry for entry in below if state in (None, entry.state)]
         return View(levels, chosen if last is None else chosen[max(len(chosen) - last, 0) :])
 
     def trail(self, after: int = 0) -> Iterator[TrailLine]:

@@ -58,6 +58,7 @@ class SqliteEngine:
     local = True
     open_entries = "expost_open e"
     accounts = "expost_account NOT INDEXED"
+    lost_entries = "expost_entry e INDEXED BY expost_entry_ended"
     account_entries = "expost_entry e INDEXED BY expost_entry_account"
     lines, new_line = LINES, NEW_LINE
 
