@@ -31,6 +31,9 @@ WHY_UNKNOWN = "it depends on the data how far noise moves a regression"
 class LinearRegression(Statistic["Statistics"]):
     """Linear regression of a target on features.
 
+    Of a table: ``table.regression(["age"], "cost", bounds=[(0, 110)], target_bounds=(0, 500))``.
+    Of an array: ``xp.LinearRegression(bounds=[(0, 110)], target_bounds=(0, 500))``.
+
     Parameters
     ----------
     features
