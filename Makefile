@@ -9,6 +9,7 @@
 #   make lint     style, types, layers
 #   make soak     the long forms: a thousand kills of each ledger, many random questions to hostile tables, all cases
 #   make adapters the tests of libraries that have environments of their own: diffprivlib, and Opacus (torch: 1.1 GB)
+#   make switching what `docs/coming-from.md` shows of other libraries, each in an environment of its own
 #   make bench    the benchmarks, or one subject: make bench ONLY=ledger
 #   make docs     the documentation, in docs/_build/html
 #   make wheel    the wheel, built and used in empty environments, with every tutorial from pip install on
@@ -26,7 +27,7 @@ BIN    := $(VENV)/bin
 PEERS  := .venvs
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo examples paper adapters test tests-alone quick lint soak bench docs wheel release proofs format clean demo-service
+.PHONY: demo examples paper adapters switching test tests-alone quick lint soak bench docs wheel release proofs format clean demo-service
 
 demo: $(VENV)/.demo
 	rm -rf build/demo
@@ -80,6 +81,9 @@ soak: $(VENV)/.dev
 adapters: $(VENV)/.dev $(PEERS)/diffprivlib/.installed $(PEERS)/opacus/.installed
 	$(BIN)/pytest tests/unit/adapters
 
+switching: $(VENV)/bin/python $(patsubst %,$(PEERS)/%/.installed,opendp diffprivlib smartnoise tumult)
+	for peer in opendp diffprivlib smartnoise tumult; do $(BIN)/python tests/switching.py with_$$peer.py $(PEERS)/$$peer/bin/python || exit 1; done
+
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -104,6 +108,11 @@ $(PEERS)/diffprivlib/.installed: benchmarks/peers/diffprivlib.txt
 	touch $@
 
 $(PEERS)/opacus/.installed: benchmarks/peers/opacus.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	touch $@
+
+$(PEERS)/smartnoise/.installed: benchmarks/peers/smartnoise.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
 	touch $@

@@ -77,7 +77,8 @@ def trimmed(said: str) -> str:
 
 def _matches(shown: str, said: str, noisy: bool) -> bool:
     shown, said = (_words(text) if noisy else re.sub("[0-9a-f]{64}", "#", text) for text in (shown, said))
-    return re.fullmatch(re.escape(shown).replace("…", ".*"), said, re.DOTALL) is not None
+    pattern = re.escape(shown).replace(r"\ …\ ", r"\ (?:.*\ )?").replace("…", ".*")  # a line of its own may be nothing
+    return re.fullmatch(pattern, said, re.DOTALL) is not None
 
 
 def _words(text: str) -> str:

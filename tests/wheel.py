@@ -14,6 +14,7 @@ import zipfile
 from contextlib import chdir
 from pathlib import Path
 
+from printed import is_one
 from transcripts import replay
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,7 +112,9 @@ def follow(page: Path, python: Path, folder: Path) -> None:
         commands = replay(page, folder, run)
     if commands:
         assert list(folder.glob("*.html")), f"{page.name} ends without a report"
-    else:
+    if is_one(page):
+        subprocess.run([python, "-I", ROOT / "tests" / "printed.py", page], check=True, cwd=folder)
+    elif not commands:
         subprocess.run([python, "-I", "-c", EXAMPLES, page], check=True, cwd=folder)
     print(f"followed {page.name}, with {commands or 'its'} {'commands' if commands else 'examples'}")
 

@@ -30,6 +30,7 @@
     └── MissingDependency (ImportError)  an optional package is not installed
 
     PaidAgainWarning (UserWarning)       a question was asked and paid for before, and its data has no name and version
+    WeakLimitWarning (UserWarning)   a ledger's limit is so large that it guarantees little
     UnrecordedWarning (UserWarning)      a model was trained without a ledger, so that its ε is recorded nowhere
     UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
 
@@ -383,6 +384,10 @@ class MissingDependency(ExpostError, ImportError):
     def _message(self) -> Iterator[str | Mention]:
         brings = self.package if self.extra is None else f"'expost[{self.extra}]'"
         yield f"{self.what} need {self.package}: pip install {brings}"
+
+
+class WeakLimitWarning(UserWarning):
+    """A ledger's limit is so large that it guarantees little."""
 
 
 class PaidAgainWarning(UserWarning):

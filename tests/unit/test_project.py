@@ -128,6 +128,7 @@ SHARED = {
         ),
         ("noise/scalar.py noise/vector.py", "one number, and an array of them"),
     ),
+    "report": ("cli/study.py ledger/reports.py", "the command about a study, and the function about a ledger"),
 }
 """Public names that several modules define: all the modules, and why."""
 

@@ -346,8 +346,8 @@ class NoisyUntil(OnNumbers[Any]):
 
     @property
     def noise_words(self) -> str:
-        """The noise, and when it is small enough."""
-        return f"Laplace, reduced step by step until {self.noise.until}"
+        """The noise, and when it is small enough. An error of the answer holds at whatever step that is."""
+        return f"Laplace, reduced step by step until {self.noise.until}; an interval for any step is wider"
 
     def sample(self, data: Any, noise: NoiseSource) -> Reduced:
         """Query the table, and reduce the noise."""

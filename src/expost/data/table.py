@@ -22,6 +22,7 @@ from expost.data.expression import (
     is_text,
     read_expression,
     read_value,
+    unusable,
     weight,
 )
 from expost.data.files import Form
@@ -124,8 +125,8 @@ def read(
         The name of a table of a database.
     schema
         The kinds of a CSV file's columns, ``{"age": "integer", "born": "date"}``: integer, number, text, boolean, date
-        or timestamp. Columns left out are text, and fields that do not fit are NULL. A frame's column of objects needs
-        a kind here, too.
+        or timestamp. Columns left out are text, and fields that do not fit are NULL. Of a frame's column of objects,
+        too, which questions cannot use without a kind.
     delimiter
         The character between the fields of a CSV file.
     quote
@@ -191,7 +192,9 @@ def read(
         except InvalidValue as error:
             error.about = ("unit",)
             raise
-        if found.schema[owner] in ("number", "timestamp", "other"):
+        if found.schema[owner] == "other":
+            raise InvalidValue(unusable(owner), about=("unit",))
+        if found.schema[owner] in ("number", "timestamp"):
             raise InvalidValue(
                 f"column {owner!r} holds {found.schema[owner]!r} and cannot identify units: use a column of whole "
                 "numbers or text",
@@ -620,6 +623,8 @@ class PrivateTable(PrivateData, ShownTable):
     def expression(self, value: Any, kinds: tuple[Kind, ...], purpose: str) -> Expression:
         """A column or an expression, parsed; raises if it holds none of these kinds."""
         read = self._checked(value if isinstance(value, Expression) else read_value(value, self.schema))
+        if read.kind == "other":
+            raise InvalidValue(unusable(str(value)), about=value)
         if read.kind not in kinds:
             wanted, found = " or ".join(kinds), read.kind or "NULL"
             raise InvalidValue(
@@ -696,6 +701,8 @@ def _remedy(value: Expression, kinds: tuple[Kind, ...]) -> str:
         return f"CAST({value} AS TEXT)"
     if value.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
+    if value.kind == "number" and kinds == KEY_KINDS:
+        return f"if its numbers are whole, write whole({value}); or state the keys, which are whole; or ask for bins"
     if kinds == ("boolean",):
         return "write a comparison"
     return "derive a column of that kind"

@@ -30,8 +30,9 @@ def commands(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/study.md"])
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_people(tmp_path).rename(tmp_path / "visits.csv")
     found = [line for line in commands(ROOT / page) if line.startswith("expost ")]
+    if not found[0].startswith("expost example"):
+        write_people(tmp_path).rename(tmp_path / "visits.csv")
     assert len(found) >= 2
     for line in found:
         result = CliRunner().invoke(app, shlex.split(line)[1:])

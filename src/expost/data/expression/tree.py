@@ -25,6 +25,15 @@ LONGEST_READ = 65_536
 """How many characters of a text column operators read."""
 
 
+def unusable(name: str) -> str:
+    """What is wrong with a column of no kind, and what to do."""
+    return (
+        f"column {name!r} is of a type that questions cannot use, or is stored in a way that fails for some values: "
+        f"if it is a frame's column of objects, say what it holds, as in schema={{{name!r}: 'text'}}; if not, store it "
+        "as text, as a number, or as a time in microseconds"
+    )
+
+
 @dataclass(frozen=True)
 class Operator:
     """A function that is defined for every value of the kinds that it takes.

@@ -86,16 +86,11 @@ _Columns = tuple[list[Any], Callable[[Mapping[str, Kind]], Iterator[PlainColumn]
 """The names of the columns, and a function that reads them, given the declared kinds."""
 
 
-def _undeclared(name: str, kind: str) -> InvalidValue:
-    return InvalidValue(
-        f"column {name!r} is of type {kind}, whose values may be anything: declare its kind, as in "
-        f"schema={{{name!r}: 'text'}}; values that do not fit are then NULL",
-        about=("schema", name),
+def _of_objects(name: str, values: Collection[Any], kind: Kind | None) -> PlainColumn:
+    """A column of objects, which may be anything: questions cannot use it unless its kind is declared."""
+    return (
+        PlainColumn(name, None, "other", OTHER) if kind is None else PlainColumn(name, of_objects(values, kind), kind)
     )
-
-
-def _of_objects(name: str, values: Collection[Any], kind: Kind) -> PlainColumn:
-    return PlainColumn(name, of_objects(values, kind), kind)
 
 
 # ---- pandas
@@ -134,9 +129,7 @@ def _of_numpy(name: str, values: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
     """A column of NumPy values; NaN is NULL, as everywhere in pandas."""
     dtype = values.dtype
     if dtype.kind == "O":
-        if name not in kinds:
-            raise _undeclared(name, "object")
-        return _of_objects(name, values, kinds[name])
+        return _of_objects(name, values, kinds.get(name))
     if dtype.kind not in "iufbM":
         return PlainColumn(name, None, "other", OTHER)
     with np.errstate(all="ignore"):  # beyond the largest double is infinite: no warning tells that there is one
@@ -180,9 +173,7 @@ def _of_polars(series: Any, kinds: Mapping[str, Kind]) -> PlainColumn:
 
     name, dtype = series.name, series.dtype
     if dtype == pl.Object:
-        if name not in kinds:
-            raise _undeclared(name, "Object")
-        return _of_objects(name, series.to_list(), kinds[name])
+        return _of_objects(name, series.to_list(), kinds.get(name))
     if dtype in (pl.Int128, pl.UInt128):
         return plain_column(name, series.cast(pl.Int64, strict=False).to_arrow())
     known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Datetime, pl.Null)

@@ -46,7 +46,7 @@ MISTAKES = {
     "is also one of the keys": lambda t: t.histogram("city", keys=["other"]),
     "needs text or integer or boolean": lambda t: t.discover("cost"),
     "'rows' or 'units'": lambda t: t.count(of="people"),
-    "needs integer or number": lambda t: t.histogram("list", bins=[0, 1]),
+    "column 'list' is of a type that questions cannot use": lambda t: t.histogram("list", bins=[0, 1]),
     "neighbours='substitute'": lambda t: t.column("age"),
     "ask for a count of units": lambda t: t.size,
     "at least 1e-12": lambda t: t.count().mechanism(epsilon=0),
