@@ -28,6 +28,7 @@ PACKAGES = {
     "recipes": "Several mechanisms and a ledger together.",
     "learn": "Estimators for scikit-learn.",
     "study": "Studies: files that ask questions, and what a run publishes.",
+    "reporting": "Reports of studies and of ledgers, as pages.",
     "errors": "Every error and warning. Private values never cause one.",
     "adapters": "Mechanisms of other libraries, charged to a ledger. `LedgerAccountant` is in the guide.",
     "accounting": "Composition, early stopping and prices: pure functions.",
