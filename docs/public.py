@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,8 +28,9 @@ PACKAGES = {
     "recipes": "Several mechanisms and a ledger together.",
     "learn": "Estimators for scikit-learn.",
     "study": "Studies: files that ask questions, and what a run publishes.",
+    "reporting": "Reports of studies and of ledgers, as pages.",
     "errors": "Every error and warning. Private values never cause one.",
-    "adapters": "Mechanisms of other libraries, charged to a ledger.",
+    "adapters": "Mechanisms of other libraries, charged to a ledger. `LedgerAccountant` is in the guide.",
     "accounting": "Composition, early stopping and prices: pure functions.",
     "accounting.renyi": "Rényi prices.",
     "noise": "Exact samplers on a cryptographic source.",
@@ -111,17 +113,20 @@ def exported(module: ModuleType) -> list[str]:
     ]
 
 
+def _values(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Public names and what they are, except those of libraries that are not installed."""
+    for name in exported(module):
+        with suppress(MissingDependency):
+            yield name, getattr(module, name)
+
+
 def names() -> list[Name]:
     """Every public name once, in the first package that has it."""
     found: list[Name] = []
     seen: set[int] = set()
     for package in PACKAGES:
         module = import_module(f"expost.{package}" if package else "expost")
-        for name in exported(module):
-            try:
-                value = getattr(module, name)
-            except MissingDependency:
-                continue
+        for name, value in _values(module):
             if id(value) not in seen and not inspect.ismodule(value):
                 seen.add(id(value))
                 found.append(Name(package, name, value))
@@ -134,7 +139,8 @@ def write(folder: Path) -> None:
     for package in PACKAGES:
         here = [name for name in everything if name.package == package]
         module = import_module(f"expost.{package}" if package else "expost")
-        elsewhere = [name for name in everything if name.name in exported(module) and name not in here]
+        shared = {id(value) for _, value in _values(module)} if package else set()
+        elsewhere = [name for name in everything if id(name.value) in shared and name not in here]
         pages[_typed(package)] = "\n".join(_package(package, here, elsewhere))
         if package not in _ONE_PAGE:
             pages |= {name.typed: "\n".join(_page(name, "=")) for name in here}
@@ -173,7 +179,10 @@ def _package(package: str, here: list[Name], elsewhere: list[Name]) -> Iterator[
     yield from (PACKAGES[package].replace("`", "``"), "")
     yield from (f".. module:: {_typed(package).replace('xp', 'expost', 1)}", "   :no-contents-entry:", "")
     if elsewhere:
-        yield from (f"Also here: {', '.join(f':doc:`{name.typed}`' for name in elsewhere)}.", "")
+        yield from (
+            f"Also here, with pages of their own: {', '.join(f':doc:`{name.typed}`' for name in elsewhere)}.",
+            "",
+        )
     if package in _ONE_PAGE:
         for name in here:
             yield from _page(name, "-")
@@ -235,11 +244,10 @@ def tell_less(app: Any, domain: str, kind: str, content: Any) -> None:
 
     if kind != "exception":
         return
-    for field in list(content.findall(nodes.field)):
-        words = field[0].astext().split()
-        told = {" ".join(one[0].astext().split()[1:]) for one in content.findall(nodes.field)
-                if one[0].astext().startswith("param ")}  # fmt: skip
-        if words[0] == "rtype" or (words[0] == "type" and " ".join(words[1:]) not in told):
+    fields = [(field, *field[0].astext().partition(" ")[::2]) for field in content.findall(nodes.field)]
+    told = {name for field, sort, name in fields if sort == "param" and field[1].astext()}
+    for field, sort, name in fields:
+        if sort == "rtype" or (sort in ("param", "type") and name not in told):
             field.parent.remove(field)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class Count(Statistic["NumericStatistic[int]"]):
     """The number of rows, or of units. At most ``unit.rows`` rows of each unit count.
 
+    Of a table: ``table.count()``. Of an array: ``xp.Count()``.
+
     Parameters
     ----------
     of

@@ -64,6 +64,9 @@ class OfTwo(Statistic["Statistics | Searched"]):
 class Covariance(OfTwo):
     """The covariance of two columns or expressions (divided by n), their values clamped to ``bounds``.
 
+    Of a table: ``table.covariance("age", "cost", bounds=[(0, 110), (0, 500)])``.
+    Of an array: ``xp.Covariance(bounds=[(0, 110), (0, 500)])``.
+
     Parameters
     ----------
     columns
@@ -87,6 +90,9 @@ class Covariance(OfTwo):
 @dataclass(frozen=True)
 class Correlation(OfTwo):
     """The correlation of two columns or expressions, their values clamped to ``bounds``.
+
+    Of a table: ``table.correlation("age", "cost", bounds=[(0, 110), (0, 500)])``.
+    Of an array: ``xp.Correlation(bounds=[(0, 110), (0, 500)])``.
 
     Parameters
     ----------

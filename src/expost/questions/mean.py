@@ -32,6 +32,8 @@ _HALF = Fraction(1, 2)
 class Mean(Statistic["Statistics | Searched"]):
     """The mean of a column or an expression, its values clamped to ``bounds``.
 
+    Of a table: ``table.mean("cost", bounds=(0, 500))``. Of an array: ``xp.Mean(bounds=(0, 500))``.
+
     Parameters
     ----------
     column

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class Quantile(Statistic["Ranks"]):
     """A quantile of a column or an expression, or several (a list of them, chosen jointly).
 
+    Of a table: ``table.quantile("cost", 0.9, bounds=(0, 500))``.
+    Of an array: ``xp.Quantile(quantile=0.9, bounds=(0, 500))``.
+
     Parameters
     ----------
     column
@@ -62,6 +65,8 @@ class Quantile(Statistic["Ranks"]):
 @dataclass(frozen=True)
 class Median(Statistic["Ranks"]):
     """The median of a column or an expression: :class:`Quantile` at one half.
+
+    Of a table: ``table.median("cost", bounds=(0, 500))``. Of an array: ``xp.Median(bounds=(0, 500))``.
 
     Parameters
     ----------

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class Ratio(Statistic["Statistics"]):
     """The sum of one column over the sum of another: each has half of ε.
 
+    Of a table: ``table.ratio("cost", "visits", bounds=[(0, 500), (0, 20)])``.
+    Of an array: ``xp.Ratio(bounds=[(0, 500), (0, 20)])``.
+
     Parameters
     ----------
     columns

@@ -47,6 +47,9 @@ def terms_of(features: Sequence[str], constant: str = "intercept") -> tuple[str,
 class LinearRegression(Statistic["Statistics"]):
     """Linear regression of a target on features.
 
+    Of a table: ``table.regression(["age"], "cost", bounds=[(0, 110)], target_bounds=(0, 500))``.
+    Of an array: ``xp.LinearRegression(bounds=[(0, 110)], target_bounds=(0, 500))``.
+
     Parameters
     ----------
     features

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class Share(Statistic["Statistics"]):
     """The share of rows for which a condition is true, of those that count.
 
+    Of a table: ``table.share("cost > 100")``. Of an array: ``xp.Share("value > 100")``.
+
     Parameters
     ----------
     condition

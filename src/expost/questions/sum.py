@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Sum(Statistic["NumericStatistic[float]"]):
     """The sum of a column or an expression, its values clamped to ``bounds``.
 
+    Of a table: ``table.sum("cost", bounds=(0, 500))``. Of an array: ``xp.Sum(bounds=(0, 500))``.
+
     Parameters
     ----------
     column

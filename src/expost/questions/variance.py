@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class Variance(Statistic["Statistics | Searched"]):
     """The variance of a column or an expression (divided by n), its values clamped to ``bounds``.
 
+    Of a table: ``table.variance("cost", bounds=(0, 500))``. Of an array: ``xp.Variance(bounds=(0, 500))``.
+
     Parameters
     ----------
     column

@@ -11,7 +11,7 @@ from expost.study.kinds.kind import QuestionKind
 
 _OFTEN = 5
 """A key that means the same in as many kinds is told once, for all of them."""
-_APART = ("Tests before the release", "Classifiers")
+_APART = ("Spread, two columns, and robust means", "Tests before the release", "Classifiers")
 """Families with a page of their own."""
 _SHARED = "study-kinds.md#keys-that-many-kinds-have"
 
@@ -28,7 +28,7 @@ def key_reference() -> str:
 
 
 def kind_reference() -> str:
-    """Every kind of question, and the keys of those that are statistics."""
+    """Every kind of question, and the keys of those that are asked most."""
     parts = ["## All kinds\n"]
     for family, kinds in FAMILIES.items():
         page = "study-models.md" if family in _APART else ""
@@ -42,7 +42,7 @@ def kind_reference() -> str:
 
 
 def model_reference() -> str:
-    """The kinds that test before they release, and those that train."""
+    """The kinds that have a page of their own."""
     return "\n".join(_families(_APART))
 
 
