@@ -128,10 +128,9 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m paper docs/figures > /dev/null
 	$(BIN)/python docs/gallery.py docs/figures
 	$(BIN)/python docs/what_fits.py docs/figures
-	rm -rf docs/reference/modules  # pages of modules that are gone
 	$(BIN)/sphinx-build -q -W -E -b html docs docs/_build/html
 	$(BIN)/python docs/offline.py docs/_build/html
-	$(BIN)/python -m pytest -q -p no:cacheprovider docs/check_mathml.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider docs/check_mathml.py docs/check_search.py
 	$(BIN)/python tests/looks.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -31,6 +31,7 @@ MOST = 10
 RUNS, RUNS_WITH_UNITS = 15, 5
 GOAL, FRAME_GOAL = 1.2, 1.3
 FRAME = 10_000_000
+SMALL, RUNS_SMALL, SMALL_GOAL = 1_000, 201, 2
 CARRIERS = [f"{letter}{letter}" for letter in "ABCDEFGHIJKLMN"]
 FOOTER = 0.010
 """Seconds: where next to nothing is read, planning, ledger and noise are all there is."""
@@ -110,6 +111,22 @@ def frames(raw: str, folder: Path) -> list[Row]:
     return [*rows, Row(name, mine, theirs, "s", mine / theirs, "no goal: it is done once", True)]
 
 
+def small(raw: str) -> Row:
+    """The mean of few rows of a frame, where planning, ledger and noise weigh most: against its sums by hand."""
+    peer, ledger = duckdb.connect(), xp.Ledger(epsilon=1000)
+    frame = peer.sql(f"SELECT * FROM {raw} LIMIT {SMALL}").df()
+    peer.execute("CREATE TABLE few AS SELECT * FROM frame")
+    rows = xp.read(frame, unit="row", neighbours="add-remove")
+    steps = "CAST(round(least(greatest(amount, 0), 1000) * 1048576) AS BIGINT)"
+    query = f"SELECT sum({steps}), count(amount) FROM few WHERE amount IS NOT NULL AND NOT isnan(amount)"
+    question = rows.mean("amount", bounds=(0, 1000))
+    mine, theirs = medians(
+        lambda: ledger.run(question, epsilon=0.1, again=True), lambda: peer.execute(query).fetchall(), RUNS_SMALL
+    )
+    name = f"mean of {SMALL:,} rows of a pandas frame, its sums in plain DuckDB"
+    return at_most(name, mine * 1000, theirs * 1000, "ms", mine / theirs, SMALL_GOAL)
+
+
 def main() -> None:
     """Write the file, ask, and report."""
     with tempfile.TemporaryDirectory() as folder:
@@ -161,6 +178,7 @@ def main() -> None:
                 ),
                 grouped(people, raw, peer),
                 *frames(raw, Path(folder)),
+                small(raw),
                 within(
                     compare(
                         f"count of all {SIZE:,} rows, which is in the file's footer",

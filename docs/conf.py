@@ -16,9 +16,10 @@ release = version = __version__
 extensions = [
     "myst_parser",
     "mathml",
+    "public",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
     "sphinx_proof",
     "sphinxcontrib.bibtex",
 ]
@@ -31,16 +32,20 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_request, set_score_request"}
 autodoc_typehints = "description"
 suppress_warnings = ["ref.python"]  # two classes of one name in type hints, such as Mean: either page will do
-templates_path = ["templates"]
 html_math_renderer = "mathml"
 html_static_path = ["static"]
 html_css_files = ["expost.css"]
+html_search_scorer = str(Path(__file__).parent / "static" / "scorer.js")
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # an Attributes section is a list, so that autodoc may describe the same attributes again
 html_theme = "furo"
 html_title = "expost"
 html_show_copyright = False
-exclude_patterns = ["_build", "figures", "templates"]
+exclude_patterns = ["_build", "figures"]
+
+# A copy button copies what was typed: no prompt, no output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 LABEL = re.compile(r"\b(?:thm|lem|prop|cor|def|ex)-[\w-]+")
 
@@ -66,6 +71,12 @@ def keep_colons(app: object, what: str, name: str, obj: object, options: object,
         lines[:0] = ["..", ""]
 
 
+def keep_quiet(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Say nothing of a field of a named tuple but its name and type, rather than "Alias for field number 0"."""
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
+
+
 def end_blocks(app: object, tree: nodes.document) -> None:
     """Cut the blank line at the end of a block, which doctest needs before a fence."""
     for block in tree.findall(nodes.literal_block):
@@ -77,5 +88,5 @@ def end_blocks(app: object, tree: nodes.document) -> None:
 def setup(app: object) -> None:
     """Before napoleon reads a docstring (priority 500)."""
     app.connect("doctree-read", end_blocks)  # type: ignore[attr-defined]
-    for mend in (end_parameters, link_proofs, keep_colons):
+    for mend in (end_parameters, link_proofs, keep_colons, keep_quiet):
         app.connect("autodoc-process-docstring", mend, priority=400)  # type: ignore[attr-defined]

@@ -73,7 +73,7 @@ def refunds(axes: Any) -> None:
     reserved, charged = (
         sum(getattr(release, kind).epsilon for release in releases) for kind in ("reserved", "charged")
     )
-    axes.set_title(f"Reserved ε {reserved:.1f} in all, charged {charged:.2f}", loc="left")
+    axes.set_title(f"Six questions: ε {reserved:.1f} reserved, {charged:.2f} charged", loc="left")
     axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2, fontsize=10)
 
 
@@ -85,6 +85,7 @@ def sparse_vector(axes: Any) -> None:
     parts = [mechanism.part_of(np.arange(100) < number) for number in above]
     axes.plot(above, [guarantee.epsilon_of(part) for part in parts], color=BLUE, lw=3, label="charged")
     axes.set(xlabel="values above the threshold, of at most 20", ylabel="ε", ylim=0, xticks=range(0, 21, 5))
+    axes.set_title("A sparse vector pays for what came", loc="left")
     axes.legend(loc="lower right")
 
 
@@ -98,7 +99,8 @@ def reduction(axes: Any) -> None:
             costs.append(levels.guarantee.epsilon_of(len(values)))
     axes.axhspan(950, 1050, color=GREY, alpha=0.5, label="within 5 % of the truth")
     axes.plot(costs, values, "o-", color=BLUE, label="answers")
-    axes.set(xlabel="ε paid if it stops here", ylabel="answer", xscale="log", ylim=(700, 1300))
+    axes.set(xlabel="ε charged if it stops here (logarithmic)", ylabel="noisy count", xscale="log", ylim=(700, 1300))
+    axes.set_title("A count of 1,000 with less and less noise", loc="left")
     axes.legend()
 
 
@@ -113,6 +115,7 @@ def early_stopping(axes: Any) -> None:
     axes.step(stops, paid, where="post", color=BLUE, lw=3, label="charged if it stops here")
     axes.axhline(paid[-1], color=GREY, lw=3, label="worst case")
     axes.set(xlabel="steps taken", ylabel="ε at δ = 10⁻⁶", ylim=0)
+    axes.set_title("Training pays for the steps taken", loc="left")
     axes.legend(loc="lower right")
 
 
@@ -123,10 +126,11 @@ def histogram(axes: Any) -> None:
     mechanism = mech.Histogram(epsilon=0.2, edges=tuple(edges))
     noisy = xp.Ledger(epsilon=1, noise=xp.SeededNoise(5)).run(mechanism, on=hours).value
     middles, error = (edges[1:] + edges[:-1]) / 2, float(mechanism.error_bound(0.95))
-    axes.bar(middles, mech.consistent(noisy, total=3000), width=1.7, color=BLUE, label="published at ε 0.2", yerr=error,
-             error_kw={"ecolor": INK, "capsize": 3})  # fmt: skip
+    axes.bar(middles, mech.consistent(noisy, total=3000), width=1.7, color=BLUE, yerr=error,
+             label="published, ± at 95 %", error_kw={"ecolor": INK, "capsize": 3})  # fmt: skip
     axes.plot(middles, truth, "o", color=ORANGE, label="true counts")
-    axes.set(xlabel="hour of the day", ylabel="visits")
+    axes.set(xlabel="hour of the day", ylabel="visits in two hours", ylim=(-50, 800), xticks=range(0, 25, 4))
+    axes.set_title("3,000 visits by hour, at ε 0.2", loc="left")
     axes.legend()
 
 
@@ -139,7 +143,8 @@ def accuracy(axes: Any) -> None:
             epsilon=e, bounds=(0, 120), neighbours="substitute").error_bound(0.95) / 5000),
     ):  # fmt: skip
         axes.loglog(budgets, [float(bound(round(float(e), 6))) for e in budgets], lw=3, color=colour, label=label)
-    axes.set(xlabel="ε", ylabel="error at 95 %, as a share")
+    axes.set(xlabel="ε (logarithmic)", ylabel="± at 95 %, as a share of 5,000")
+    axes.set_title("Twice the ε, half the error", loc="left")
     axes.legend()
 
 

@@ -23,7 +23,7 @@ def rounds_within(meter: Meter, worst: Fraction, comes_out: Fraction) -> int:
     guarantee = Guarantee({"worst": worst, "out": comes_out})
     if isinstance(meter, RenyiMeter):
         tariff = tariff_of_guarantee(guarantee, meter.order, interactive=False)
-        most, price = tariff.worst.amounts.renyi, tariff.of("out").amounts.renyi
+        most, price = tariff.worst.renyi, tariff.of("out").renyi
     else:
         most, price = guarantee.worst_case.epsilon_units, guarantee.cost_of("out").epsilon_units
     return max(0, (meter.capacity[0] - most) // price + 1)

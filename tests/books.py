@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -156,8 +157,9 @@ def file_of(url: str) -> Path:
 
 
 def backup_of(url: str, folder: Path) -> Path:
-    """A copy of a ledger's file, with open entries, as a process that died left it."""
+    """A copy of a ledger's file and heads, with open entries, as a process that died left it."""
     folder.mkdir()
+    shutil.copy(f"{file_of(url)}-heads", folder / "books.db-heads")
     connection = apsw.Connection(url.removeprefix("sqlite:///"))
     connection.execute("VACUUM INTO ?", (str(folder / "books.db"),)).fetchall()
     connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from servers import Server, new_schema
 from soak import SOAK
 
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="expost-state-")  # where heads of servers are noted
 os.environ.pop("COLUMNS", None)  # workers inherit one; pages and golden texts are as wide as a pipe
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background inherits that
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
+from expost.accounting.amounts import Amounts, together
 from expost.accounting.capacities import LedgerMeters
 from expost.ledger import MemoryStore, Settings
 from expost.ledger.entry import Note
@@ -141,8 +142,8 @@ def check(ledger: Ledger, told: list[dict[str, Any]], *, lost: int = 0) -> None:
             assert (entry.state, str(entry.charged)) == (fact["what"], fact["charged"])
     for account in (ledger, *below(ledger)):
         mine, books = list(account.entries()), account._store.balances(account._path)[-1]
-        assert books.spent == sum((entry.charged for entry in mine if entry.charged is not None), Cost(0))
-        assert books.reserved == sum((entry.reserved for entry in mine if entry.state == "reserved"), Cost(0))
+        assert books.charged == together(entry.amounts for entry in mine if entry.amounts is not None)
+        assert books.reserved == together(entry.reserved_amounts for entry in mine if entry.state == "reserved")
         assert account.spent + account.reserved <= account.limit
     follows_the_model(ledger)
     linear(list(ledger.audit_trail()), told)
@@ -194,7 +195,7 @@ def happen(model: MemoryStore | None, event: TrailLine, entries: dict[int, xp.le
         else:
             entry = (model.forfeit if event.kind == "forfeit" else model.void)(event.entry)
         assert entry.charged == cost["charged"]
-        assert list(entry.amounts or ()) == body["charged"][2:]
+        assert entry.amounts == Amounts(*body["charged"])
     return model
 
 

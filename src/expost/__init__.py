@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from expost.guarantee import Guarantee as Guarantee
     from expost.ledger import Ledger as Ledger
     from expost.ledger import ledgers as ledgers
+    from expost.ledger import report as report
     from expost.mechanism import WITHHELD as WITHHELD
     from expost.mechanism import Interaction as Interaction
     from expost.mechanism import Mechanism as Mechanism
@@ -80,7 +81,7 @@ else:
         "expost.examples": ("example",),
         "expost.frame": ("Frame",),
         "expost.guarantee": ("Guarantee",),
-        "expost.ledger": ("Ledger", "ledgers"),
+        "expost.ledger": ("Ledger", "ledgers", "report"),
         "expost.mechanism": ("Interaction", "Mechanism", "Release", "WITHHELD"),
         "expost.mechanisms": (
             "DiscreteGaussian",

@@ -147,6 +147,8 @@ class Cost:
         return Cost.of_units(epsilon, delta)
 
     def __mul__(self, times: int) -> Cost:
+        if isinstance(times, float | Decimal | Fraction):
+            raise InvalidValue(f"a cost is taken a whole number of times, got {brief(times)}: divide for a part of it")
         if not isinstance(times, int):
             return NotImplemented
         if times < 0:
@@ -155,15 +157,38 @@ class Cost:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, parts: Number) -> Cost:
+        """A part of it, rounded down: so many of them fit in it, as requests.
+
+        >>> Cost(1, delta=1e-6) / 3
+        Cost(0.333333333333, delta=3.33333333333e-7)
+        """
+        if not isinstance(parts, int | float | Decimal | Fraction):
+            return NotImplemented
+        number = exact(parts, "what a cost is divided by")
+        if number < 1:
+            raise InvalidValue(f"a cost is divided by a number from 1 on, got {brief(parts)}")
+        return Cost.of_units(floor(self.epsilon_units / number), floor(self.delta_units / number))
+
     def __le__(self, other: Cost) -> bool:
+        _refuse_number(other)
         if not isinstance(other, Cost):
             return NotImplemented
         return self.epsilon_units <= other.epsilon_units and self.delta_units <= other.delta_units
 
     def __lt__(self, other: Cost) -> bool:
+        _refuse_number(other)
         if not isinstance(other, Cost):
             return NotImplemented
         return self <= other and self != other
+
+    def __ge__(self, other: Cost) -> bool:
+        _refuse_number(other)
+        return NotImplemented if not isinstance(other, Cost) else other <= self
+
+    def __gt__(self, other: Cost) -> bool:
+        _refuse_number(other)
+        return NotImplemented if not isinstance(other, Cost) else other < self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cost):
@@ -194,6 +219,15 @@ class Cost:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cost.of_units, (self.epsilon_units, self.delta_units)
+
+
+def _refuse_number(other: Any) -> None:
+    """Raise for a number beside a cost: it may be meant as an ε, whatever δ is, or as an ε with a δ of 0."""
+    if isinstance(other, int | float | Decimal | Fraction):
+        raise InvalidValue(
+            f"a cost is an ε and a δ, and cannot be compared with {brief(other)}: compare its ε, as in "
+            f"ledger.remaining.epsilon < {brief(other)}, or two costs, as in ledger.remaining < Cost({brief(other)})"
+        )
 
 
 class CostBesideNoise(Cost):
@@ -236,6 +270,11 @@ def exact(value: Any, name: str) -> Fraction:
         return value
     if type(value) is int:
         return Fraction(value)
+    if isinstance(value, Cost):
+        part = "delta" if name == "δ" else "epsilon"
+        raise InvalidValue(
+            f"{name} is a number here, got {value!r}: pass the cost's own, as in ledger.remaining.{part}"
+        )
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidValue(
             f"{name} must be a number, got {brief(value)}: give an int, float, string, Decimal or Fraction"
@@ -264,7 +303,7 @@ def _fraction_of_decimal(text: str) -> Fraction | None:
 def _units(value: Any, symbol: _Symbol, rounding: Any) -> int:
     number = exact(value, symbol)
     if number < 0:
-        raise InvalidValue(f"{symbol} must not be negative, got {brief(value)}: give 0 or more")
+        raise InvalidValue(f"{symbol} must not be negative, got {brief(value)}: give a number above 0")
     if symbol == "δ" and number > 1:
         raise InvalidValue(f"δ is a probability and must be at most 1, got {brief(value)}")
     units: int = rounding(number * (EPSILON_UNITS if symbol == "ε" else DELTA_UNITS))

@@ -30,6 +30,7 @@
     └── MissingDependency (ImportError)  an optional package is not installed
 
     PaidAgainWarning (UserWarning)       a question was asked and paid for before, and its data has no name and version
+    WeakLimitWarning (UserWarning)   a ledger's limit is so large that it guarantees little
     UnrecordedWarning (UserWarning)      a model was trained without a ledger, so that its ε is recorded nowhere
     UnsettledWarning (UserWarning)       a reservation was left without a part and was charged in full
 
@@ -283,7 +284,7 @@ class LedgerCorrupt(ExpostError):
     def _message(self) -> Iterator[str | Mention]:
         yield from self.args
         yield ". Spend nothing from this ledger; a backup takes its place only if it has the last head that was noted "
-        yield "(docs/ledger.md, Backup and restore)"
+        yield "(docs/ledger-backup.md, Restore)"
 
 
 class BalanceChanged(LedgerCorrupt):
@@ -385,13 +386,17 @@ class MissingDependency(ExpostError, ImportError):
         yield f"{self.what} need {self.package}: pip install {brings}"
 
 
+class WeakLimitWarning(UserWarning):
+    """A ledger's limit is so large that it guarantees little."""
+
+
 class PaidAgainWarning(UserWarning):
     """A question was asked before on the same terms, and is paid for again: nothing says that the data is the same."""
 
 
 class UnrecordedWarning(UserWarning):
-    """A model was trained without a ledger, so that its ε is recorded nowhere."""
+    """A model was trained without a ledger: its ε is recorded nowhere."""
 
 
 class UnsettledWarning(UserWarning):
-    """A reservation was left without a part and was charged its worst case."""
+    """A reservation was left without saying what came out, and was charged its worst case."""

@@ -145,7 +145,7 @@ class _Writer:
         return self._compound(value, where)
 
     def _compound(self, value: Any, where: str) -> Any:
-        kind = type(value)
+        kind: type = type(value)
         if isinstance(value, Enum):
             member = self.write(value.value, where) if value.name is None else value.name  # flags that have no name
             return {"$enum": [self._class(kind, where), member]}
@@ -250,7 +250,7 @@ class _PublicWriter(_Writer):
         _refuse(self.whose, why)
 
     def _compound(self, value: Any, where: str) -> Any:
-        kind = type(value)
+        kind: type = type(value)
         if kind.__module__.partition(".")[0] not in _PLAIN or callable(value) or _says_itself(kind):
             _refuse(self.whose, f"holds {_a(value)} in {where!r}")
         if not hasattr(kind, "_public_facts"):
@@ -307,6 +307,7 @@ def _checked(fingerprint: Any) -> str:
     return fingerprint
 
 
+@lru_cache(1024)
 def _says_itself(kind: type) -> bool:
     """Whether it is a class of mechanisms that has a ``fingerprint`` of its own."""
     written = next((base for base in kind.__mro__ if "fingerprint" in vars(base)), None)

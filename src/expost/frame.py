@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, log10
 from pathlib import Path
@@ -147,16 +147,13 @@ class Frame:
         Needs matplotlib. ``value`` says which statistic, or which column, by default the last one. Gives the axes.
         Where there are only comparisons with a threshold, a point for each row says what was found.
         """
-        from expost.plots import draw_bars, draw_comparisons, draw_estimates
+        from expost.plots import draw_bars, draw_comparisons
 
         if value in (None, ABOVE) and self.names[-1] == ABOVE and {*self[ABOVE]} <= {*Comparison}:
             labels = [", ".join(map(_shown, row[:-1])) for row in self.rows]
-            return draw_comparisons(labels, self[ABOVE], ax)
+            return draw_comparisons(labels, self[ABOVE], ax, ", ".join(self.names[:-1]))
         if self.is_numbers:
-            chosen, rows = self._statistic(value)
-            labels = [", ".join(map(_shown, row[1:-4])) or str(row[0]) for row in rows]
-            values, errors, of = [row[-4] for row in rows], [row[-1] for row in rows], ", ".join(self.names[1:-4])
-            return draw_estimates(labels, values, errors, chosen, ax, of)
+            return self._estimates(value, ax)
         columns = [name for name in self.names if _numeric(self[name])]
         if value is not None and value not in columns:
             raise InvalidValue(
@@ -166,7 +163,31 @@ class Frame:
             raise InvalidValue(f"there is no column of numbers to plot: there are {', '.join(map(repr, self.names))}")
         chosen = value or columns[-1]
         labels = [", ".join(_shown(row[place]) for place in self._texts) or str(n) for n, row in enumerate(self.rows)]
-        return draw_bars(labels, self[chosen], None, chosen, ax)
+        return draw_bars(labels, self[chosen], chosen, ax)
+
+    def _estimates(self, value: str | None, ax: Any) -> Any:
+        from expost.plots import Number, Words, draw_estimates
+
+        chosen, rows = self._statistic(value)
+        in_percent = all(is_share(str(row[0])) for row in rows)
+        keys, whats = self.names[1:-4], {str(row[0]) for row in rows}
+        words = Words(
+            chosen,
+            title_of([chosen], keys) if whats == {chosen} != {"value"} else "",
+            ", ".join(keys),
+            are_counts(chosen, [row[-4] for row in rows], [row[-1] for row in rows]),
+            in_percent,
+        )
+        numbers = []
+        for row in rows:
+            number, low, high, error = (_times(cell, 100 if in_percent else 1) for cell in row[-4:])
+            numbers.append(Number(number, low, high, with_error(number, error)))
+        return draw_estimates([self._label(row) for row in rows], numbers, words, ax)
+
+    def _label(self, row: tuple[Any, ...]) -> str:
+        """What a row is called: by its keys, or by what it is."""
+        keys = zip(self.names[1:-4], row[1:-4], strict=True)
+        return ", ".join(_shown(quantile_shown(name, key)) for name, key in keys) or str(row[0])
 
     def _statistic(self, value: str | None) -> tuple[str, list[tuple[Any, ...]]]:
         """A statistic and its rows: those with a number, without the total."""
@@ -227,6 +248,45 @@ class Frame:
 
     def __str__(self) -> str:
         return self.text()
+
+
+_RANKED = "median", "quantile"
+_SHARES = "share of ", "values below the bounds", "values above the bounds", "units with more such rows"
+
+
+def are_counts(what: str, values: Iterable[Any], errors: Iterable[Any]) -> bool:
+    """Whether numbers are drawn as bars from zero: whole ones whose errors are known, and that are no quantiles."""
+    whole = all(isinstance(value, int) for value in values)
+    return whole and not what.startswith(_RANKED) and all(error is not None and isfinite(error) for error in errors)
+
+
+def is_share(what: str) -> bool:
+    """Whether a statistic is a share, which people read in per cent."""
+    return what.startswith(_SHARES)
+
+
+_AND = " and "
+_POSITIONS = ("quantile", "place", "feature", "term", "level", "step", "from", "to")
+"""Columns of rows that are no groups of records."""
+
+
+def title_of(whats: Sequence[str], by: Sequence[str]) -> str:
+    """What numbers are, and what groups go by."""
+    what = ", ".join(whats)
+    if "quantile" in by and what.startswith("quantile "):
+        what = what.replace("quantile", "quantiles", 1)
+    return " by ".join(filter(None, (what, _AND.join(name for name in by if name not in _POSITIONS))))
+
+
+def _times(cell: Any, factor: int) -> Any:
+    return cell if cell is None or factor == 1 else factor * cell
+
+
+def quantile_shown(name: str, key: Any) -> Any:
+    """A key as people read it: a quantile goes by its share, and that of a half by its name."""
+    if name != "quantile" or not isinstance(key, int | float):
+        return key
+    return "median" if key == 1 / 2 else f"{100 * key:.6g} %"
 
 
 def number_text(value: float) -> str:
@@ -310,4 +370,4 @@ def _module(name: str, extra: str | None = None) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise MissingDependency(f"frames of {name}", str(error.name), extra) from None
+        raise MissingDependency("answers as data frames", str(error.name), extra) from None

@@ -33,7 +33,7 @@ _BOUND = 10**1000  # of integers in labels
 
 
 class Guarantee:
-    """(P, E, δ): a finite table of parts, and optionally a price for every label that is not in it. Immutable.
+    """What a mechanism guarantees: an ε for each part of its outputs, and one δ. Immutable.
 
     Parameters
     ----------

@@ -343,7 +343,7 @@ class Release(AsFrame, Generic[Published]):
         if reserved.is_noise:  # it has no ε: what it used is its ρ, and its price on the Rényi meter
             return f"reserved {reserved}, charged {paid}{_renyi(self.entry)}, refunded {left}"
         charged, refunded = _amount(self.charged, up=True), _amount(self.refunded, up=False)
-        return f"reserved {self.reserved}, charged {charged}, refunded {refunded}"
+        return f"reserved {shortened(self.reserved, up=True)}, charged {charged}, refunded {refunded}"
 
 
 class Payer(Protocol):

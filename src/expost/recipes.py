@@ -329,7 +329,7 @@ def refine_until(
             passed = bool(ask(partial(_scored, score, answer)))
     end = "passed its test" if passed else "did not pass its test"
     published = refining.release.value[-1] if refining.level else None
-    return RecipeResult(published, (refining.release, ask.release), f"level {refining.level}, which {end}")
+    return RecipeResult(published, (refining.release, ask.release), f"step {refining.level}, which {end}")
 
 
 def _scored(score: Callable[[Any, Any], Any], answer: Any, data: Any) -> Any:

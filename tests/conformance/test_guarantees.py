@@ -13,7 +13,8 @@ import pytest
 
 from books import make
 from expost import Guarantee
-from expost.accounting.tariff import Charge, Tariff
+from expost.accounting.amounts import Amounts
+from expost.accounting.tariff import Tariff
 from expost.canonical import canonical
 from expost.errors import InvalidValue
 from expost.guarantee import Part, as_part
@@ -85,14 +86,14 @@ def _by_label(prices: Any) -> Any:
     """What PostgreSQL found, without what is not the price of a label."""
     if prices is None:
         return None
-    return {label: price for label, price in prices.items() if not label[:1].isalpha() and price is not None}
+    labels = [label for label in prices if not label[:1].isalpha()]
+    return {label: [int(count) for count in prices[label].strip("{}").split(",")] for label in labels}
 
 
 def _units(stored: Guarantee | Tariff, part: Part) -> Any:
     if isinstance(stored, Guarantee):
-        return stored.cost_of(part).epsilon_units
-    charge: Charge = stored.of(part)
-    return [charge.cost.epsilon_units, *charge.amounts]
+        return [*Amounts.of(stored.cost_of(part))]
+    return [*stored.of(part)]
 
 
 @pytest.mark.parametrize("seed", range(4))

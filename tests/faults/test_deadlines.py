@@ -20,7 +20,7 @@ import pytest
 import expost as xp
 from books import GUARANTEE, make
 from expost import Ledger
-from expost.ledger import Settings
+from expost.ledger import Settings, deadline
 from servers import Proxy, Server
 
 pytestmark = pytest.mark.counted
@@ -190,3 +190,61 @@ def test_fsync_that_is_turned_off_later_is_noticed() -> None:
             spend()
     finally:
         server.remove()
+
+
+STATED = 4.0
+SETTINGS = Settings(patience=2.0, deadline=2.0)
+
+
+def left_behind(spending: xp.ledger.Reservation, before: Callable[[], object], *, settle: bool = True) -> float:
+    """Leave a block, or fail to settle in it, after something went wrong; how long that took."""
+    error: Any = None
+    try:
+        with spending:
+            before()
+            begun = time.monotonic()
+            if settle:
+                spending.settle("small")
+    except xp.errors.LedgerUnavailable as raised:
+        error = raised
+    took = time.monotonic() - begun
+    assert error.__notes__ == [f"expost: entry {spending.id} stays reserved, and will be charged its worst case"]
+    return took
+
+
+@pytest.mark.parametrize("settle", [True, False])
+def test_a_block_ends_within_one_deadline(
+    server: Server, proxy: Proxy, postgres_url: Callable[[], str], settle: bool
+) -> None:
+    """Found: the settlement, a forfeit, a look at the entry and another forfeit, each with a deadline of its own."""
+    url = postgres_url()
+    make(url)
+    ledger = Ledger.load(url.replace(f":{server.port}/", f":{proxy.port}/"), "study", settings=SETTINGS)
+    spending = ledger.reserve(GUARANTEE)
+    took = left_behind(spending, lambda: setattr(proxy, "swallowing", True), settle=settle)
+    assert took < 2 * STATED  # it took sixteen seconds
+    proxy.swallowing = False
+    ledger._store.tend()  # type: ignore[attr-defined]
+    assert spending.entry.state in ("settled", "forfeited")
+
+
+def test_a_block_on_a_locked_file_ends_within_its_patience(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    ledger = make(url, settings=Settings(patience=3))
+    spending = ledger.reserve(GUARANTEE)
+    rude = apsw.Connection(url.removeprefix("sqlite:///"))
+    assert left_behind(spending, lambda: rude.execute("BEGIN IMMEDIATE")) < 6  # it took nine seconds
+    rude.close()
+    ledger._store.tend()  # type: ignore[attr-defined]
+    assert spending.entry.state == "forfeited"
+
+
+def test_deadlines_within_each_other() -> None:
+    with deadline.all_within(50):
+        assert 49 < deadline.time_left(60) <= 50
+        assert deadline.time_left(1) == 1
+        with deadline.all_within(100):
+            assert deadline.time_left(60) <= 50
+        with deadline.all_within(0):
+            assert deadline.time_left(60) == 0
+    assert deadline.time_left(60) == 60

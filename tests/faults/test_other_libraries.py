@@ -185,3 +185,32 @@ def opened(path: Path) -> int:
     """How often this process has a file open."""
     links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
     return sum(os.path.exists(link) and os.readlink(link) == str(path) for link in links)
+
+
+@pytest.mark.parametrize("place", ["", "-wal", "-shm", "-heads"])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    sqlite_url: Callable[[], str], place: str, read_only: bool
+) -> None:
+    """Found: to open it for reading waits until somebody writes into it, for ever."""
+    url = sqlite_url()
+    make(url)._store._engine.close()  # type: ignore[attr-defined]
+    path = Path(f"{file_of(url)}{place}")
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+    def work() -> None:
+        signal.alarm(60)
+        try:
+            ledger = Ledger.load(url, "study", read_only=read_only)
+            if read_only:
+                ledger.verify()
+            else:
+                ledger.reserve(GUARANTEE)
+        except xp.errors.ExpostError:
+            os._exit(7)
+        os._exit(8)
+
+    ended = os.waitstatus_to_exitcode(os.waitpid(child(work), 0)[1])
+    assert ended in (7, 8)
+    assert ended == 7 or (read_only and place in ("-wal", "-shm"))  # nothing of it is read there

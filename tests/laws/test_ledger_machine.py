@@ -16,6 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import expost as xp
 from expost import Cost, Guarantee, Ledger
+from expost.accounting.amounts import together
 from expost.accounting.capacities import RenyiAccounting
 from expost.accounting.tariff import tariff_of_guarantee
 from expost.ledger import Reservation
@@ -89,23 +90,22 @@ class MeteredModel(Model):
 
     def __init__(self, limit: Cost) -> None:
         self.meters = RenyiAccounting().under(limit)
-        self.meter_balance: dict[tuple[str, ...], Any] = {}
+        self.held: dict[tuple[str, ...], Any] = {}
         super().__init__(limit)
 
     def allow(self, path: tuple[str, ...], limit: Cost) -> None:
-        before = self.meter_balance.get(path)
-        self.meter_balance[path] = self.meters.capacity(limit) if before is None else self.meters.raised(limit, before)
+        before = self.held.get(path)
+        self.held[path] = self.meters.capacity(limit) if before is None else self.meters.raised(limit, before)
         super().allow(path, limit)
 
     def cost(self, guarantee: Guarantee, part: Any = None, manner: Manner = "reserve") -> Any:
         tariff = tariff_of_guarantee(guarantee, self.meters.order, interactive=manner != "run")
-        cost, amounts = tariff.worst if part is None else tariff.of(part)
-        return Counts([cost.epsilon_units, cost.delta_units, *amounts])
+        return Counts(tariff.worst if part is None else tariff.of(part))
 
     def noise(self, path: tuple[str, ...]) -> Any:
         order = self.meters.order
         prices = NOISE.renyi_prices(order).worst, NOISE.gaussian_prices().worst
-        if all(self.meter_balance[path[:k]].renyi >= 0 for k in range(1, len(path) + 1)):
+        if all(self.held[path[:k]].renyi >= 0 for k in range(1, len(path) + 1)):
             return Counts([0, 0, *prices, 0, 1, 0])
         worst = NOISE.guarantee.worst_case
         return Counts([worst.epsilon_units, worst.delta_units, *prices, 0, 0, 0])
@@ -116,18 +116,16 @@ class MeteredModel(Model):
 
     def fits_at(self, path: tuple[str, ...], used: Any) -> bool:
         epsilon, delta, renyi, normal, others, unpriced, foreign = used
-        rounds, renyi_most, normal_most, others_most = self.meter_balance[path]
+        _, rounds, renyi_most, normal_most, others_most, *_ = self.held[path]
         basic = epsilon <= self.limits[path].epsilon_units and unpriced == 0
         gaussian = normal <= normal_most and others <= others_most and foreign == 0
         return bool(delta <= rounds and (basic or renyi <= renyi_most or gaussian))
 
     def compare(self, account: Ledger, path: tuple[str, ...]) -> None:
         balance = account._store.balances(path)[-1]
-        assert balance.meter_balance is not None
         assert account.spent + account.reserved <= account.limit
-        cost = balance.spent + balance.reserved
-        assert [cost.epsilon_units, cost.delta_units, *balance.meter_balance.used] == self.used(path)
-        assert balance.meter_balance.capacity == self.meter_balance[path]
+        assert [*balance.used] == self.used(path)
+        assert balance.capacity == self.held[path]
         assert self.fits_at(path, self.used(path))
 
 
@@ -340,8 +338,8 @@ class LedgerMachine(RuleBasedStateMachine):
             self.model.compare(account, where)
         entries = list(self.ledger.entries())
         books = self.ledger._store.balances(self.ledger._path)[-1]
-        assert sum((e.charged for e in entries if e.charged is not None), Cost(0)) == books.spent
-        assert sum((e.reserved for e in entries if e.state == "reserved"), Cost(0)) == books.reserved
+        assert together(e.amounts for e in entries if e.amounts is not None) == books.charged
+        assert together(e.reserved_amounts for e in entries if e.state == "reserved") == books.reserved
 
 
 def path(ledger: Ledger) -> tuple[str, ...]:

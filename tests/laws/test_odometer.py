@@ -54,22 +54,22 @@ def tariff(step: str, leak: str) -> Tariff:
     return tariff_of_guarantee(Guarantee.uniform(step, leak), METERS.order, interactive=False)
 
 
-def counted(step: str, leak: str, rounds: int, leaks: int) -> tuple[Cost, Amounts]:
-    (_, plain), (_, leaking) = tariff(step, "0").worst, tariff(step, leak).worst
-    amounts = Amounts(*(a * (rounds - leaks) + b * leaks for a, b in zip(plain, leaking, strict=True)))
-    return Cost.of_units(int(Fraction(step) * EPSILON_UNITS) * rounds), amounts
+def counted(step: str, leak: str, rounds: int, leaks: int) -> Amounts:
+    plain, leaking = tariff(step, "0").worst, tariff(step, leak).worst
+    found = plain.times(rounds - leaks).plus(leaking.times(leaks))
+    return found._replace(epsilon=int(Fraction(step) * EPSILON_UNITS) * rounds, delta=0)
 
 
 def fitting(step: str) -> int:
     """How many rounds the ledger admits."""
-    epsilon, price = int(Fraction(step) * EPSILON_UNITS), tariff(step, "0").worst.amounts.renyi
+    epsilon, price = int(Fraction(step) * EPSILON_UNITS), tariff(step, "0").worst.renyi
     return max(LIMIT.epsilon_units // epsilon, HOLDS.renyi // price)
 
 
 @pytest.mark.parametrize(("step", "leak"), [("0.25", "0"), ("0.25", "0.01"), ("0.1", "0.005"), ("0.5", "0.02")])
 def test_stopping_when_it_pays_stays_within_delta(step: str, leak: str) -> None:
     def shown(rounds: int, leaks: int) -> float:
-        return reading(METERS, LIMIT, HOLDS, *counted(step, leak, rounds, leaks)).epsilon
+        return reading(METERS, LIMIT, HOLDS, counted(step, leak, rounds, leaks)).epsilon
 
     assert 0.01 < best_stop(step, leak, fitting(step), shown) <= 0.1
 
@@ -92,9 +92,8 @@ def test_the_best_of_orders_that_share_no_delta_is_caught() -> None:
 
 def test_a_reading_of_half_the_prices_is_caught() -> None:
     def shown(rounds: int, leaks: int) -> float:
-        cost, amounts = counted("0.1", "0", rounds, leaks)
-        halved = Amounts(*(each // 2 for each in amounts))
-        return reading(METERS, LIMIT, HOLDS, Cost.of_units(cost.epsilon_units // 2), halved).epsilon
+        halved = Amounts(*(each // 2 for each in counted("0.1", "0", rounds, leaks)))
+        return reading(METERS, LIMIT, HOLDS, halved).epsilon
 
     assert best_stop("0.1", "0", fitting("0.1"), shown) > 0.1
 

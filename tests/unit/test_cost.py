@@ -3,6 +3,7 @@ import json
 import pickle
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,12 +75,6 @@ def test_numbers_too_long_to_say_back() -> None:
         Cost("9" * 300)
 
 
-def test_costs_compare_only_with_costs() -> None:
-    for compare in (lambda: Cost(1) <= 1, lambda: Cost(1) < 1, lambda: Cost(1) >= 1, lambda: Cost(1) > 1):
-        with pytest.raises(TypeError):
-            compare()
-
-
 def test_order_is_by_both() -> None:
     small, large, other = Cost(1), Cost(2, delta=0.1), Cost(2)
     assert small < other <= large
@@ -110,8 +105,6 @@ def test_costs_add_only_to_costs() -> None:
             Cost(1) - other  # type: ignore[operator]
     with pytest.raises(TypeError):
         1 + Cost(1)
-    with pytest.raises(TypeError):
-        Cost(1) * 0.5  # type: ignore[operator]
 
 
 @given(costs, st.integers(1, 50))
@@ -185,3 +178,35 @@ def test_costs_do_not_change() -> None:
     assert cost
     assert not Cost(0)
     assert cost.epsilon_units == EPSILON_UNITS
+
+
+def test_a_part_of_a_cost_fits_as_often() -> None:
+    """``epsilon=ledger.remaining / 3``. Before: a TypeError."""
+    for parts in (1, 2, 3, 7, 2.5, Fraction(7, 3), Decimal("1.1")):
+        part = Cost("0.7", delta="1e-6") / parts
+        assert part * int(parts) <= Cost("0.7", delta="1e-6")
+        assert part.epsilon_units == int(Fraction(7 * 10**11) / Fraction(str(parts)))
+    for wrong in (0, -1, 0.5, float("nan"), float("inf")):
+        with pytest.raises(InvalidValue):
+            Cost(1) / wrong
+    with pytest.raises(TypeError):
+        Cost(1) / Cost(1)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("number", [1, 0.5, Decimal(1), Fraction(1, 3)])
+def test_a_cost_is_no_number(number: Any) -> None:
+    """A number beside it may be meant as an ε, whatever δ is. Before: a TypeError that said nothing of that."""
+    cost = Cost(1, delta=1e-6)
+    for compared in (
+        lambda: cost < number, lambda: cost <= number, lambda: cost > number, lambda: cost >= number,
+        lambda: number < cost, lambda: number <= cost, lambda: number > cost, lambda: number >= cost,
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue, match=r"compare its ε, as in ledger.remaining.epsilon < "):
+            compared()
+    with pytest.raises(InvalidValue, match="divide for a part of it"):
+        cost * 0.5  # type: ignore[operator]
+    with pytest.raises(InvalidValue, match=r"ε is a number here, got .*in ledger.remaining.epsilon"):
+        Cost(cost)  # type: ignore[arg-type]
+    assert cost > Cost(0.5)
+    assert cost >= Cost(1)
+    assert not cost > Cost(2)

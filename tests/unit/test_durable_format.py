@@ -112,9 +112,10 @@ MECHANISMS: list[xp.Mechanism] = [
     m.LeastSquares(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1, standard_errors=True),
     m.RegressionOfRecords(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 2)),
     m.RegressionOfRecords(epsilon=1, bounds=[(0, 1), (2, 3)], target_bounds=(0, 2), missing=1),
-    m.LogisticDescent(epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2),
+    m.LogisticDescent(epsilon=1, delta=TINY, norm=1),
     m.LogisticDescent(
-        epsilon=1, delta=TINY, features=3, norm=1, steps=4, every=2, patience=3, learning_rate=4, missing=1
+        epsilon=1, delta=TINY, norm=2, classes=3, steps=4, every=2, good_enough=0.75, held_out="0.25", patience=3,
+        learning_rate=4, intercept=False, features=(0, 2), missing=1,
     ),
     m.MeanOfRecords(epsilon=1, bounds=(0, 9)),
     m.MeanOfRecords(epsilon=1, bounds=(0, 9), range_share="0.5", scales=4, missing=1),
@@ -246,6 +247,7 @@ OUTPUTS: dict[str, Any] = {
     "a distribution function": StepFunction((30, 45), (0.5, 1.0)),
     "coefficients": Coefficients(1, (0.25, -1.5)),
     "a linear model": m.LinearModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2)),
+    "a trained model": m.TrainedModel(((0.5, -0.25),), 2.0, True, 1.0, (0, 2), steps=4, score=0.75),
     "a cost": xp.Cost("0.1", delta="1e-9"),
     "a guarantee": xp.Guarantee({"a": 1, (1, "b"): 2}, delta="1e-6", neighbours="substitute"),
     "a mask of a sparse vector": AboveMask(np.array([False, True]), 5),

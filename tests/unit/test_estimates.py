@@ -518,7 +518,7 @@ def test_counts_are_bars_and_all_others_dots(publish: Callable[[], Any], kind: s
     release = publish()
     axes = release.plot()
     assert bool(axes.patches) == (kind == "bars")
-    assert ("95 %" in axes.get_title()) == any(error is not None for error in release.frame["error"])
+    assert ("95 %" in axes.get_title(loc="left")) == any(error is not None for error in release.frame["error"])
     assert axes.get_ylabel() == ", ".join(release.frame.names[1:-4]) or axes.get_xlabel() == "from, to"
     pyplot.close("all")
 

@@ -15,7 +15,7 @@ import pytest
 
 import expost as xp
 import expost.mechanisms
-from exports import exported
+from exports import exported, importable
 from patches import patched
 
 pytestmark = pytest.mark.counted
@@ -128,6 +128,7 @@ SHARED = {
         ),
         ("noise/scalar.py noise/vector.py", "one number, and an array of them"),
     ),
+    "report": ("cli/study.py ledger/reports.py", "the command about a study, and the function about a ledger"),
 }
 """Public names that several modules define: all the modules, and why."""
 
@@ -286,16 +287,26 @@ def test_it_works_where_nothing_forks() -> None:
     assert done.stdout == "settled\n", done.stderr
 
 
-@pytest.mark.parametrize("package", ["", ".accounting", ".data", ".learn", ".ledger", ".noise", ".study", ".verify"])
-def test_the_reference_has_a_page_for_the_module_of_every_public_name(package: str) -> None:
-    listed = re.findall(r"^   (expost\S*)$", (ROOT / "docs" / "reference" / "index.md").read_text(), re.MULTILINE)
-    assert len(listed) == len(set(listed)) > 100
-    for name in listed:
-        importlib.import_module(name)
-    module = importlib.import_module(f"expost{package}")
-    homes = {name: getattr(getattr(module, name), "__module__", "") for name in exported(module)}
-    found = {name: home for name, home in homes.items() if home.startswith("expost.")}
-    assert {name: home for name, home in found.items() if home not in listed} == {}
+def test_every_public_name_has_a_page_in_the_reference(tmp_path: Path) -> None:
+    public = runpy.run_path(str(ROOT / "docs" / "public.py"))
+    public["write"](tmp_path)
+    pages = {page.stem: page.read_text() for page in tmp_path.glob("*.rst")}
+    described = {id(name.value) for name in public["names"]()}
+    for package in public["PACKAGES"]:
+        module = importlib.import_module(f"expost.{package}" if package else "expost")
+        assert [name for name, value in importable(module) if name[0] != "_" and id(value) not in described] == []
+    assert "autoclass:: expost.Mean\n" in pages["xp.Mean"]
+    assert "autoexception:: expost.errors.UnitMismatch" in pages["xp.errors"]
+    listed = re.findall(r"^names/(\S+)$", (ROOT / "docs" / "reference" / "index.md").read_text(), re.MULTILINE)
+    assert listed == sorted(listed, key=list(map(public["_typed"], public["PACKAGES"])).index)
+    assert set(listed) == {*map(public["_typed"], public["PACKAGES"])}
+
+
+def test_every_package_with_public_names_is_in_the_reference() -> None:
+    packages = {path.parent.relative_to(ROOT / "src" / "expost").as_posix().replace("/", ".")
+                for path in (ROOT / "src" / "expost").rglob("__init__.py")
+                if re.search(r"^from \S+ import (\w+) as \1$", path.read_text(), re.MULTILINE)} - {"."}  # fmt: skip
+    assert packages <= {*runpy.run_path(str(ROOT / "docs" / "public.py"))["PACKAGES"]}
 
 
 def test_examples_in_the_docs_are_in_fences() -> None:

@@ -265,7 +265,7 @@ def test_a_stop_that_reads_data_is_charged(accounting: Any) -> None:
     assert asked.part[0] == 1  # type: ignore[index]
     assert abs(found.value - 5_000) < 150
     assert answers.part == len(asked.value) < 12
-    assert found.summary == f"level {answers.part}, which passed its test"
+    assert found.summary == f"step {answers.part}, which passed its test"
     assert answers.charged.epsilon == reduction.guarantee.epsilon_of(answers.part)
 
 
@@ -276,7 +276,7 @@ def test_a_stop_that_is_never_reached_pays_for_the_last_level() -> None:
     found = refine_until(ledger, reduction, test, 5_000, score=near)
     assert found.releases[0].charged == Cost(1)
     assert found.releases[1].charged < Cost(1)
-    assert found.summary == "level 3, which did not pass its test"
+    assert found.summary == "step 3, which did not pass its test"
     with pytest.raises(xp.BudgetExceeded):
         refine_until(xp.Ledger(epsilon=1), reduction, test, 5_000, score=near)
 

@@ -64,7 +64,7 @@ def test_units_of_tables_have_names() -> None:
         with pytest.raises(xp.InvalidValue, match="a unit is named by a text"):
             xp.Unit("pid", rows=5, name=wrong)  # type: ignore[arg-type]
     for unstated in (" (one row each)", "patient", "patient (column pid)"):
-        with pytest.raises(xp.InvalidValue, match="unit is whose privacy is protected"):
+        with pytest.raises(xp.InvalidValue, match="unit says whose privacy is protected"):
             as_unit(unstated)
 
 

@@ -1,21 +1,31 @@
-"""What ledgers count beside the basic sum, and what they hold of it: whole numbers."""
+"""What ledgers count: a vector of whole numbers; and which of them make a meter."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from expost.cost import Cost
 
 ABSENT = -1
-"""The capacity of a meter that an account does not have."""
+"""The capacity for what an account does not count: its meter never has room."""
 CONCENTRATED = 2**32
 """What a ρ-zCDP round counts in ``foreign``, so that it is known whether all of them are: books have fewer entries."""
 
 
 class Amounts(NamedTuple):
-    """What is counted beside the basic sum, in units of 10⁻¹²; the last two count rounds.
+    """What is counted: δ in units of 10⁻¹⁸, the last two in rounds, all else in units of 10⁻¹².
+
+    It is what a part costs, what is charged to an account, what is reserved there, and what an account holds of each. A
+    ledger with the basic sum alone counts the first two.
 
     Proof: thm-meters, thm-gaussian-pot
     """
 
+    epsilon: int = 0
+    """ε of the parts that came out, of rounds that have one."""
+    delta: int = 0
+    """δ of the rounds that take one."""
     renyi: int = 0
     """Rényi prices at the ledger's order."""
     normal: int = 0
@@ -30,58 +40,69 @@ class Amounts(NamedTuple):
     While there is one, the Gaussian meter has no room.
     """
 
+    @classmethod
+    def of(cls, cost: Cost) -> Amounts:
+        """What a cost counts in the basic sum."""
+        return _new(cls, (cost.epsilon_units, cost.delta_units, 0, 0, 0, 0, 0))
+
+    @property
+    def cost(self) -> Cost:
+        """ε and δ: all that the basic sum counts."""
+        return Cost.of_units(self[0], self[1])
+
     @property
     def is_known_at_all_orders(self) -> bool:
         """Whether every round has a price at every order: by its μ², its ρ or its ε."""
         return not self.foreign % CONCENTRATED
 
-    def more(self, other: Amounts) -> Amounts:
+    def plus(self, other: Amounts) -> Amounts:
         """The sum of both."""
-        a, b, c, d, e = self
-        v, w, x, y, z = other
-        return Amounts(a + v, b + w, c + x, d + y, e + z)
+        a, b, c, d, e, f, g = self  # by name: this runs four times for every charge
+        t, u, v, w, x, y, z = other
+        return _new(Amounts, (a + t, b + u, c + v, d + w, e + x, f + y, g + z))
+
+    def minus(self, other: Amounts) -> Amounts:
+        """What is left without the other."""
+        a, b, c, d, e, f, g = self
+        t, u, v, w, x, y, z = other
+        return _new(Amounts, (a - t, b - u, c - v, d - w, e - x, f - y, g - z))
+
+    def times(self, count: int) -> Amounts:
+        """As many of it together."""
+        return Amounts(*(each * count for each in self))
 
 
+_new = tuple.__new__
 NO_AMOUNTS = Amounts()
+BASIC_COUNTS, ALL_COUNTS = 2, len(NO_AMOUNTS)
+"""How many of the numbers a ledger counts: with the basic sum alone, and with several meters."""
+Meter: TypeAlias = tuple[int, ...]
+"""What has to be within capacity for one meter to have room, by place. Every meter respects δ, too."""
+BASIC_METER: Meter = (Amounts._fields.index("epsilon"), Amounts._fields.index("unpriced"))
+RENYI_METER: Meter = (Amounts._fields.index("renyi"),)
+GAUSSIAN_METER: Meter = tuple(map(Amounts._fields.index, ("normal", "others", "foreign")))
+METERS = BASIC_METER, RENYI_METER, GAUSSIAN_METER
+"""The meters of an account. Of those that its ledger does not have, it holds :data:`ABSENT`."""
 
 
-class Capacity(NamedTuple):
-    """What an account holds on each meter beside the basic sum. :data:`ABSENT` where it does not have the meter."""
-
-    delta: int
-    """What the δ's of rounds may add up to."""
-    renyi: int
-    normal: int
-    others: int
+def basic_capacity(limit: Cost) -> Amounts:
+    """What an account with this limit holds, if it has the basic sum alone."""
+    return capacity_with(limit, limit.delta_units)
 
 
-Counted: TypeAlias = tuple[int, ...]
-"""What an account holds and counts beside the basic sum: a capacity, then what was charged, then what is reserved.
-
-Balances keep the numbers as they are. A ledger has many balances, and a tuple of numbers costs the collector nothing.
-"""
+def capacity_with(limit: Cost, delta: int, renyi: int = ABSENT, normal: int = ABSENT, others: int = ABSENT) -> Amounts:
+    """What an account with this limit holds: its ε, a part of its δ for rounds, and this on other meters."""
+    return Amounts(limit.epsilon_units, delta, renyi, normal, others)
 
 
-class MeterBalance(NamedTuple):
-    """The same numbers as :data:`Counted`, by name."""
-
-    capacity: Capacity
-    spent: Amounts
-    reserved: Amounts
-
-    @classmethod
-    def of(cls, counted: Counted) -> Self:
-        """What the numbers mean. Raises ``ValueError`` if there are not fourteen."""
-        if len(counted) != 14:
-            raise ValueError(f"14 numbers of meters, got {len(counted)}")
-        return cls(Capacity(*counted[:4]), Amounts(*counted[4:9]), Amounts(*counted[9:]))
-
-    @property
-    def used(self) -> Amounts:
-        """Charged and reserved."""
-        return self.spent.more(self.reserved)
+def beside_epsilon(capacity: Amounts) -> tuple[int, int, int, int]:
+    """What :func:`capacity_with` takes beside the limit."""
+    return capacity.delta, capacity.renyi, capacity.normal, capacity.others
 
 
-def nothing_counted(capacity: Capacity) -> Counted:
-    """An account before its first entry."""
-    return (*capacity, *NO_AMOUNTS, *NO_AMOUNTS)
+def together(amounts: Iterable[Amounts]) -> Amounts:
+    """The sum of all."""
+    found = NO_AMOUNTS
+    for each in amounts:
+        found = found.plus(each)
+    return found

@@ -7,7 +7,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from expost.accounting.amounts import ABSENT, Amounts, Capacity
+from expost.accounting.amounts import ABSENT, BASIC_METER, GAUSSIAN_METER, RENYI_METER, Amounts, capacity_with
+from expost.accounting.filters import is_within
 from expost.accounting.meters import Affordable, GaussianMeter, Priced, RenyiMeter
 from expost.accounting.normal import delta_of_normal_noise, root
 from expost.accounting.odometer import admitting_share
@@ -108,13 +109,13 @@ class LedgerMeters(NamedTuple):
     gaussian: int
     others: int
 
-    def capacity(self, limit: Cost) -> Capacity:
+    def capacity(self, limit: Cost) -> Amounts:
         """What a limit holds. Without room for Rényi prices there is only the basic sum."""
         renyi = self._renyi(limit)
         normal = ABSENT if renyi == ABSENT else self._normal(limit)
-        return Capacity(self._rounds(limit, renyi, normal), renyi, normal, self.others)
+        return self._holding(limit, renyi, normal)
 
-    def raised(self, limit: Cost, before: Capacity) -> Capacity:
+    def raised(self, limit: Cost, before: Amounts) -> Amounts:
         """What a higher limit holds: at least what was held before, on the same meters.
 
         The Gaussian meter stays as it is: who raises a limit may have seen answers, and its μ is fixed beforehand.
@@ -122,9 +123,12 @@ class LedgerMeters(NamedTuple):
         Proof: lem-raised-capacity
         """
         renyi = ABSENT if before.renyi == ABSENT else max(before.renyi, self._renyi(limit))
-        return Capacity(self._rounds(limit, renyi, before.normal), renyi, before.normal, self.others)
+        return self._holding(limit, renyi, before.normal)
 
-    def allows_raised(self, limit: Cost, found: Capacity, before: Capacity) -> bool:
+    def _holding(self, limit: Cost, renyi: int, normal: int) -> Amounts:
+        return capacity_with(limit, self._rounds(limit, renyi, normal), renyi, normal, self.others)
+
+    def allows_raised(self, limit: Cost, found: Amounts, before: Amounts) -> bool:
         """Whether a recorded capacity may be that of a limit that was raised.
 
         Proof: lem-raised-capacity
@@ -133,7 +137,7 @@ class LedgerMeters(NamedTuple):
         grows = found.delta >= before.delta and found.renyi >= before.renyi
         return same_meters and grows and self._allows_beside_normal(limit, found)
 
-    def allows(self, limit: Cost, found: Capacity) -> bool:
+    def allows(self, limit: Cost, found: Amounts) -> bool:
         """Whether a recorded capacity may be that of a new account's limit. Refuses what is certainly too much.
 
         Proof: lem-renyi-capacity, thm-analytic-gaussian
@@ -142,9 +146,10 @@ class LedgerMeters(NamedTuple):
             found.normal == ABSENT or (found.normal >= 0 and self._normal_holds(limit, found.normal))
         )
 
-    def _allows_beside_normal(self, limit: Cost, found: Capacity) -> bool:
+    def _allows_beside_normal(self, limit: Cost, found: Amounts) -> bool:
         return (
-            found.delta <= self._rounds(limit, found.renyi, found.normal)
+            found.epsilon == limit.epsilon_units
+            and found.delta <= self._rounds(limit, found.renyi, found.normal)
             and found.others == self.others
             and (found.renyi == ABSENT or self._renyi_above(limit) >= found.renyi >= 0)
         )
@@ -210,14 +215,15 @@ class LedgerMeters(NamedTuple):
         return cls(as_order(order), int(delta), int(renyi), int(gaussian), int(others))
 
 
-def affordable(meters: LedgerMeters, capacity: Capacity, basic_remaining: int, used: Amounts) -> Affordable:
+def affordable(meters: LedgerMeters, capacity: Amounts, used: Amounts) -> Affordable:
     """The largest ε of a pure guarantee with one part, and the largest ρ of Gaussian noise, for which there is room."""
-    found = [Affordable(basic_remaining, 0)] if basic_remaining >= 0 and not used.unpriced else []
-    if used.renyi <= capacity.renyi:
-        meter = RenyiMeter(meters.order, (capacity.renyi,), 0)
-        found.append(meter.affordable((capacity.renyi - used.renyi,)))
-    if used.normal <= capacity.normal and used.others <= capacity.others and not used.foreign:
-        found.append(Affordable(capacity.others - used.others, (capacity.normal - used.normal) // 2))
+    found, remaining = [], capacity.minus(used)
+    if is_within(BASIC_METER, capacity, used):
+        found.append(Affordable(remaining.epsilon, 0))
+    if is_within(RENYI_METER, capacity, used):
+        found.append(RenyiMeter(meters.order, (capacity.renyi,), 0).affordable((remaining.renyi,)))
+    if is_within(GAUSSIAN_METER, capacity, used):
+        found.append(Affordable(remaining.others, remaining.normal // 2))
     return Affordable.any_of(found)
 
 

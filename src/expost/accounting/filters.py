@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from expost.accounting.amounts import NO_AMOUNTS, Amounts, Capacity
+from expost.accounting.amounts import METERS, Amounts, Meter, basic_capacity
 from expost.cost import Cost, Number
 from expost.errors import BudgetExceeded, InvalidValue
 from expost.mentions import brief
@@ -51,25 +51,30 @@ class Filter(Protocol[FilterState]):
         """May a mechanism run that costs ``worst`` in its worst case?"""
 
 
-def has_room(limit: Cost, used: Cost, capacity: Capacity | None = None, counted: Amounts = NO_AMOUNTS) -> bool:
+def has_room(capacity: Amounts, used: Amounts) -> bool:
     """The rule of every ledger: some meter has room for all that is used, and so have the δ's.
 
-    What is used is every charge, the worst case of everything that is open, and that of the next mechanism. The basic
-    sum is a meter; without a ``capacity`` of others it is the only one, and the δ's have all of the limit's.
+    What is used is every charge, the worst case of everything that is open, and that of the next mechanism.
 
-    >>> has_room(Cost(1), Cost("0.75") + Cost("0.25")), has_room(Cost(1), Cost("0.75") + Cost("0.250000000001"))
+    >>> held = basic_capacity(Cost(1))
+    >>> has_room(held, Amounts.of(Cost("0.75") + Cost("0.25"))), has_room(held, Amounts.of(Cost("1.000000000001")))
     (True, False)
 
     Proof: thm-composition, thm-meters
     """
-    basic = used.epsilon_units <= limit.epsilon_units
-    if capacity is None:
-        return basic and used.delta_units <= limit.delta_units
-    return used.delta_units <= capacity.delta and (
-        (basic and not counted.unpriced)
-        or counted.renyi <= capacity.renyi
-        or (counted.normal <= capacity.normal and counted.others <= capacity.others and not counted.foreign)
-    )
+    if used.delta <= capacity.delta:
+        for meter in METERS:
+            if is_within(meter, capacity, used):
+                return True
+    return False
+
+
+def is_within(meter: Meter, capacity: Amounts, used: Amounts) -> bool:
+    """Whether all that one meter counts is within capacity."""
+    for count in meter:  # noqa: SIM110  # a generator takes longer, and this runs for every reservation
+        if used[count] > capacity[count]:
+            return False
+    return True
 
 
 def decide(rule: Filter[FilterState], charges: Iterable[Cost], worst: Cost) -> Decision:
@@ -119,7 +124,7 @@ class OdpFilter:
 
     def decide(self, state: Cost, worst: Cost) -> Decision:
         """CONT if the worst case fits beside what was charged."""
-        return CONT if has_room(self.limit, state + worst) else HALT
+        return CONT if has_room(basic_capacity(self.limit), Amounts.of(state + worst)) else HALT
 
 
 @dataclass(frozen=True, slots=True)

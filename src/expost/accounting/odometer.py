@@ -7,8 +7,9 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
-from expost.accounting.amounts import ABSENT, NO_AMOUNTS, Amounts, Capacity
-from expost.accounting.renyi.orders import LARGEST_ORDER, capacity
+from expost.accounting.amounts import ABSENT, NO_AMOUNTS, Amounts
+from expost.accounting.renyi.orders import LARGEST_ORDER
+from expost.accounting.renyi.orders import capacity as capacity_of_order
 from expost.cost import DELTA_UNITS, EPSILON_UNITS, Cost
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def further_orders(order: Fraction) -> tuple[Fraction, ...]:
     return tuple(each for each in found if each <= LARGEST_ORDER)
 
 
-def reading(meters: LedgerMeters, limit: Cost, holds: Capacity, basic: Cost, counted: Amounts) -> Cost:
+def reading(meters: LedgerMeters, limit: Cost, capacity: Amounts, counted: Amounts) -> Cost:
     """An (ε, δ) at which everything that was counted is private: never above the limit.
 
     The ε is the least of the basic sum, if every round has an ε; of what Rényi prices prove, at the ledger's order and,
@@ -39,14 +40,14 @@ def reading(meters: LedgerMeters, limit: Cost, holds: Capacity, basic: Cost, cou
 
     Proof: thm-meter-odometer
     """
-    if holds.renyi == ABSENT:
-        return basic
-    if not basic and counted == NO_AMOUNTS:
+    if capacity.renyi == ABSENT:
+        return counted.cost
+    if counted == NO_AMOUNTS:
         return _NOTHING
     share = meters.renyi_share(limit)
     found = [limit.epsilon_units, _epsilon(meters.order, Fraction(counted.renyi), admitting_share(share))]
     if not counted.unpriced:
-        found.append(basic.epsilon_units)
+        found.append(counted.epsilon)
     if counted.is_known_at_all_orders:
         orders = further_orders(meters.order)
         each = share // _FOR_FURTHER_ORDERS // max(len(orders), 1)
@@ -63,4 +64,4 @@ def _epsilon(order: Fraction, price: Fraction, share: int) -> int:
 @lru_cache(maxsize=1024)
 def _gained(order: Fraction, share: int) -> Fraction:
     """What an order holds more than ε, in units: negative, and rounded down."""
-    return capacity(order, 0, Fraction(share, DELTA_UNITS)) * EPSILON_UNITS
+    return capacity_of_order(order, 0, Fraction(share, DELTA_UNITS)) * EPSILON_UNITS

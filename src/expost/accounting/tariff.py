@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
-from expost.accounting.amounts import CONCENTRATED, NO_AMOUNTS, Amounts
+from expost.accounting.amounts import CONCENTRATED, Amounts
 from expost.accounting.meters import Priced, Round
 from expost.accounting.renyi.orders import as_order
 from expost.accounting.renyi.prices import Prices
@@ -18,27 +17,6 @@ from expost.guarantee import Guarantee, Part
 
 LARGEST_PRICE = 2**62
 """Units: a price is below, so that two of them can be added up in 64 bits."""
-_NOTHING = Cost(0)
-
-
-class Charge(NamedTuple):
-    """What a part costs: in the basic sum, and on the other meters."""
-
-    cost: Cost
-    amounts: Amounts
-
-
-def together(charges: Iterable[Charge]) -> Charge:
-    """The sum of several charges."""
-    cost, amounts = _NOTHING, NO_AMOUNTS
-    for each in charges:
-        cost, amounts = cost + each.cost, amounts.more(each.amounts)
-    return Charge(cost, amounts)
-
-
-def multiple(charge: Charge, count: int) -> Charge:
-    """The sum of as many charges that are equal."""
-    return Charge(charge.cost * count, Amounts(*(each * count for each in charge.amounts)))
 
 
 class Tariff:
@@ -95,14 +73,15 @@ class Tariff:
         self.worst = _worst(rows)
         self._hash = hash((guarantee, takes_delta, renyi, normal, concentrated))
 
-    def _charge(self, cost: Cost, place: int) -> Charge:
-        units, normal = cost.epsilon_units, self.normal
+    def _charge(self, cost: Cost, place: int) -> Amounts:
+        renyi, normal = self.renyi[place], self.normal[place] if self.normal else 0
         if not self.takes_delta:
-            foreign = CONCENTRATED if self.concentrated else int(not normal)
-            return Charge(_NOTHING, Amounts(self.renyi[place], normal[place] if normal else 0, 0, 1, foreign))
-        return Charge(cost, Amounts(self.renyi[place], normal[place] if normal else 0, 0 if normal else units))
+            foreign = CONCENTRATED if self.concentrated else int(not self.normal)
+            return Amounts(renyi=renyi, normal=normal, unpriced=1, foreign=foreign)
+        epsilon, delta = cost.epsilon_units, cost.delta_units
+        return Amounts(epsilon, delta, renyi, normal, 0 if self.normal else epsilon)
 
-    def of(self, part: Part) -> Charge:
+    def of(self, part: Part) -> Amounts:
         """What a part costs."""
         found = (self._table.get(part) or self._otherwise) if part in self.guarantee else None
         if found is None:
@@ -110,13 +89,10 @@ class Tariff:
         return found
 
     @property
-    def best(self) -> Charge:
-        """The least that can come out, on each meter by itself."""
+    def best(self) -> Amounts:
+        """The least that can come out, of each by itself."""
         rows = [*self._table.values(), *([] if self._otherwise is None else [self._otherwise])]
-        return Charge(
-            min((row.cost for row in rows), key=lambda cost: cost.epsilon_units),
-            Amounts(*map(min, zip(*(row.amounts for row in rows), strict=True))),
-        )
+        return Amounts(*map(min, zip(*rows, strict=True)))
 
     def of_unit(self, unit: str | None) -> Self:
         """The same prices, with the unit called so: see :meth:`~expost.guarantee.Guarantee.of_unit`."""
@@ -223,7 +199,6 @@ def _aligned(guarantee: Guarantee, prices: Prices | None) -> tuple[int, ...] | N
     return tuple(rows)
 
 
-def _worst(rows: list[Charge]) -> Charge:
+def _worst(rows: list[Amounts]) -> Amounts:
     """The most of each by itself."""
-    cost = max((row.cost for row in rows), key=lambda cost: cost.epsilon_units)
-    return Charge(cost, Amounts(*map(max, zip(*(row.amounts for row in rows), strict=True))))
+    return Amounts(*map(max, zip(*rows, strict=True)))

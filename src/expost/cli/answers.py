@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from expost.cli.completion import study_files
 from expost.cli.console import Account, Json, argument, option, out, write
 from expost.cli.tables import print_json, print_table
 from expost.errors import AlreadyExists, InvalidValue
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_answers(
-    source: Annotated[str, argument("STUDY|URL", "A study file, or a ledger's address.")],
+    source: Annotated[str, argument("STUDY|URL", "A study file, or a ledger's address.", autocompletion=study_files)],
     name: Annotated[str | None, argument("NAME", "The ledger's name, after an address.")] = None,
     account: Account = None,
     csv: Annotated[Path | None, option("Write them as CSV.", "--csv", metavar="FILE")] = None,

@@ -115,7 +115,7 @@ def _progress(bar: Progress, name: str) -> Callable[[float], None]:
 
 def _print(names: list[str], found: list[AuditResult]) -> None:
     rows = [row for name, one in zip(names, found, strict=True) for row in _rows(name, one)]
-    print_table(("mechanism", "part", "guaranteed", "shown", "hits", ""), rows, right=(2, 3, 4))
+    print_table(("mechanism", "outputs", "guaranteed", "shown", "hits", ""), rows, right=(2, 3, 4))
     for name, one in zip(names, found, strict=True):
         verdict = "REFUTED" if one.refuted else "not refuted"
         out.print(f"{name}: {verdict}, {one.samples} samples a side, confidence {one.confidence:g}", soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,9 +25,9 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
-def argument(metavar: str, text: str) -> Any:
+def argument(metavar: str, text: str, **more: Any) -> Any:
     """An argument, whose default is not shown."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False)
+    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
 def option(text: str, *names: str, **more: Any) -> Any:
@@ -120,7 +121,7 @@ def fail(error: errors.ExpostError) -> int:
     return code_of(error)
 
 
-def notes(error: Exception) -> list[str]:
+def notes(error: BaseException) -> list[str]:
     """What was added to an error while it was raised, such as that the worst case was charged."""
     return list(getattr(error, "__notes__", []))
 
@@ -145,8 +146,9 @@ def guarded(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
                 soft_wrap=True,
             )
             raise typer.Exit(FAILED) from None
-        except KeyboardInterrupt:
-            err.print("interrupted; what was being sampled is charged its worst case")
+        except KeyboardInterrupt as interrupt:
+            charged = [note.removeprefix("expost: ") for note in notes(interrupt)]
+            err.print(f"interrupted: {'; '.join(charged) or 'nothing was being sampled'}", soft_wrap=True)
             raise typer.Exit(130) from None
 
     return run
@@ -157,12 +159,18 @@ class Commands(typer.Typer):
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(
-            name=name, help=text, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-        )
+            name=name, help=text, short_help=_in_short(text), no_args_is_help=True, rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+        )  # fmt: skip
 
     def add(self, name: str | None = None) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
         """Adds a function as a command; under its own name unless another is given."""
-        return lambda command: self.command(name)(guarded(command))
+        return lambda command: self.command(name, short_help=_in_short(command.__doc__ or ""))(guarded(command))
+
+
+def _in_short(text: str) -> str:
+    """The first sentence of a help text, whole: typer cuts it to a line where it makes one itself."""
+    return re.split(r"(?<=\.)\s", " ".join(text.split("\n\n")[0].split()), maxsplit=1)[0]
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +17,7 @@ from expost.errors import InvalidValue
 
 if TYPE_CHECKING:
     from expost.ledger import Head
+    from expost.ledger.durable import DurableStore
     from expost.ledger.trail import TrailLine
 
 # ---- open entries
@@ -65,30 +67,67 @@ def watch(
     file: Annotated[Path, argument("FILE", "Where heads are noted.")],
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two checks.")] = 60,
     once: Annotated[bool, typer.Option("--once", help="Check once, and end.")] = False,
+    prometheus: Annotated[bool, typer.Option("--prometheus", help="Print gauges as Prometheus reads them.")] = False,
 ) -> None:
     """Verify what is new, and note the head elsewhere, again and again.
 
     Keep the file where nobody who can write the ledger can write. Exit code 4 as soon as something does not follow from
-    the last head in it: a rewritten trail, an old backup. Prints one JSON line per check: metrics for other programs.
+    the last head in it: a rewritten trail, an old backup. Prints one line of JSON per check, or gauges.
 
     Example: expost ledger watch sqlite:///clinic.db patients /elsewhere/patients.heads
     """
     import time
 
-    from expost.ledger.metered import balance_shown
-
     store = store_at(url, name, read_only=True)
     while True:
         head = store.verify(known := _noted(file), since=known is not None)
-        costs = balance_shown(store.meters, store.balances((name,)))
-        facts = head_facts(name, head) | {"open": len(store.open_entries())}
+        facts = _watched(store, head)
         if known != head:
             with writing(file), file.open("a") as heads:
                 heads.write(f"{head}\n")
-        print_json(facts | {what: costs[what].to_json() for what in ("limit", "spent", "reserved")})
+        typer.echo(_gauges(facts) if prometheus else json.dumps(facts))
         if once:
             return
         time.sleep(every)
+
+
+def _watched(store: DurableStore, head: Head) -> dict[str, Any]:
+    """What is told of a ledger that was just verified."""
+    import time
+
+    from expost.ledger.metered import balance_shown
+
+    name, now, entries = store.address.name, time.time(), store.open_entries()
+    costs = balance_shown(store.meters, store.balances((name,)))
+    return head_facts(name, head) | {
+        "open": len(entries),
+        "oldest_open": int(now - min((one.entry.reserved_at for one in entries), default=now)),
+        "size": store.size,
+        "verified_at": int(now),
+        **{what: costs[what].to_json() for what in ("limit", "spent", "reserved")},
+    }
+
+
+_GAUGES = {
+    "line": ("lines", "The last line of the audit trail."),
+    "open": ("open_entries", "Entries that have not ended."),
+    "oldest_open": ("oldest_open_seconds", "Since when the oldest open entry is reserved, by its full hour."),
+    "size": ("size_bytes", "What the database takes on its disk."),
+    "verified_at": ("verified_timestamp_seconds", "When the ledger was verified last."),
+}
+
+
+def _gauges(facts: dict[str, Any]) -> str:
+    """Facts as Prometheus reads them."""
+    name = json.dumps(facts["name"], ensure_ascii=False)
+    lines: list[str] = []
+    for fact, (gauge, meaning) in _GAUGES.items():
+        lines += [f"# HELP expost_ledger_{gauge} {meaning}", f"# TYPE expost_ledger_{gauge} gauge"]
+        lines += [f"expost_ledger_{gauge}{{ledger={name}}} {facts[fact]}"]
+    for what in ("limit", "spent", "reserved"):
+        lines += [f"# HELP expost_ledger_epsilon_{what} The ε of it.", f"# TYPE expost_ledger_epsilon_{what} gauge"]
+        lines += [f"expost_ledger_epsilon_{what}{{ledger={name}}} {facts[what]['epsilon']}"]
+    return "\n".join(lines)
 
 
 def _noted(file: Path) -> Head | None:
@@ -204,6 +243,51 @@ def _copied(heads: list[tuple[str, Head]], as_json: bool) -> None:
         print_json([head_facts(name, head) for name, head in heads])
     for name, head in heads if not as_json else ():
         out.print(head_text(name, head), soft_wrap=True)
+
+
+@app.add()
+def adopt(
+    url: Url,
+    name: Name,
+    by: Who,
+    reason: Why,
+    known: Annotated[
+        str | None, option("The last head that was noted elsewhere, which the trail must contain.", metavar="LINE:HASH")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Note a head anew, where the noted one was lost.
+
+    Only if these books are known to be the last ones, and no old backup: it says so in the trail. Nothing
+    can be reserved before. Lines that are known to be lost are not adopted.
+
+    Example: expost ledger adopt sqlite:///clinic.db patients --known 7:9f86… --by me --reason "copied without heads"
+    """
+    from expost.ledger import transfer
+
+    earlier = None if known is None else head_of(known)
+    _copied([(name, transfer.adopt_heads(url, name, note_of(by, reason), earlier))], as_json)
+
+
+# ---- rights
+
+
+@app.add("grants")
+def print_grants(
+    kind: Annotated[Literal["reader", "spender", "governor"], argument("KIND", "What the role may do.")],
+    role: Annotated[str, argument("ROLE", "A role of the PostgreSQL server.")],
+    schema: Annotated[str, typer.Option(metavar="NAME", help="The schema of the tables.")] = "public",
+) -> None:
+    """Print the SQL that lets a role read, spend or govern.
+
+    For the owner of the tables, who is whoever made the first ledger: | psql "$BOOKS". Readers show, verify
+    and export; spenders also reserve and settle; governors also make ledgers and decide.
+
+    Example: expost ledger grants spender alice
+    """
+    from expost.ledger.grants import grants
+
+    typer.echo(grants(kind, role, schema), nl=False)
 
 
 # ---- the clock, and retention

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from expost.cli.balances import balance_facts, entry_facts, entry_row, show_balance
+from expost.cli.balances import accounts_of, balance_facts, entry_facts, entry_row, show_balance
 from expost.cli.console import Account, Commands, Json, Yes, argument, confirm, option, out, writing
 from expost.cli.tables import print_json, print_json_rows, print_table, tell
 from expost.errors import AlreadyExists, InvalidValue
@@ -127,12 +127,11 @@ def accounts(url: Url, name: Name, as_json: Json = False) -> None:
 
     Example: expost ledger accounts sqlite:///clinic.db patients
     """
-    found = list(_below(ledger_at(url, name, None)))
+    found = list(accounts_of(store_at(url, name, read_only=True)))
     if as_json:
-        print_json([balance_facts(ledger) for ledger in found])
+        print_json([facts for *_, facts in found])
         return
-    costs = ((each.limit, each.spent, each.reserved, each.remaining) for each in found)
-    rows = ((each.name, *map(str, own), "closed" * each.closed) for each, own in zip(found, costs, strict=True))
+    rows = ((account, *map(str, costs.values()), "closed" * closed) for account, closed, costs, _ in found)
     print_table(("account", "limit", "spent", "reserved", "remaining", ""), rows)
 
 
@@ -147,7 +146,7 @@ def entries(
     last: Annotated[int | None, option("Only this many of the newest entries.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """List entries: who, what for, which part, what it cost.
+    """List entries: who, what for, what came out, what it cost.
 
     What was published is not shown.
 
@@ -163,7 +162,7 @@ def entries(
         return
     rows = (entry_row(entry) for entry in found)
     print_table(
-        ("#", "when (UTC)", "account", "what", "state", "part", "reserved", "charged", "refunded"), rows, right=(0,)
+        ("#", "when (UTC)", "account", "what", "state", "came out", "reserved", "charged", "refunded"), rows, right=(0,)
     )
 
 
@@ -334,12 +333,6 @@ def note_of(by: str, reason: str) -> Note:
     from expost.ledger.entry import Note
 
     return Note(by, reason)
-
-
-def _below(ledger: Ledger) -> Iterator[Ledger]:
-    yield ledger
-    for account in ledger.accounts:
-        yield from _below(account)
 
 
 def _number(text: str) -> str:

@@ -11,6 +11,7 @@ from expost.cli import custody, example, jobs, ledger, service, study
 from expost.cli.answers import list_answers
 from expost.cli.audit import audit
 from expost.cli.console import CODES, Commands, out
+from expost.cli.init import init
 
 app = Commands(
     "expost",
@@ -18,7 +19,7 @@ app = Commands(
     f"Example: expost init visits.csv -o visits.toml, then plan it and run it.\n\n{CODES}",
 )
 app.add()(example.example)
-app.add()(study.init)
+app.add()(init)
 app.add()(study.plan)
 app.add()(study.run)
 app.add()(study.report)

@@ -1,11 +1,9 @@
-"""`expost init`, `plan`, `run` and `report`."""
+"""`expost plan`, `run` and `report`."""
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
-from math import inf, isinf, nan
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from expost.cli.console import FAILED, INVALID, Json, argument, err, fail, option, out, short, write
+from expost.cli.completion import page_files, reported_files, study_files
+from expost.cli.console import FAILED, INVALID, Json, argument, err, fail, option, out, short, write, writing
 from expost.cli.tables import print_json, seen
-from expost.errors import AlreadyExists, InvalidValue
+from expost.errors import InvalidValue
 from expost.mentions import printable
 
 if TYPE_CHECKING:
@@ -24,70 +23,7 @@ if TYPE_CHECKING:
     from expost.study.model import Question, Study
     from expost.study.run import Receipt
 
-StudyFile = Annotated[Path, argument("STUDY", "A study file (TOML).")]
-
-
-def init(
-    data: Annotated[str, argument("DATA", "A CSV, Parquet or .duckdb file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study.")] = Path("study.toml"),
-    table: Annotated[str | None, typer.Option(help="The table of a .duckdb file.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="The character between the fields of a CSV file.")] = None,
-    decimal: Annotated[str | None, typer.Option(help="The decimal sign of a CSV file's numbers.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="How a CSV file is written, such as latin-1.")] = None,
-    bounds: Annotated[
-        list[str] | None, option("Bounds of a column that are known without this data.", metavar="COLUMN=LOW,HIGH")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing study.")] = False,
-) -> None:
-    """Write a commented study for a data file, from the names and types of its columns.
-
-    A CSV file states no types: they are guessed from its values, written into the study, and public from then on.
-    Bounds of columns are not guessed: give them here, or fill them in.
-
-    Example: expost init visits.csv -o visits.toml --bounds age=0,110
-    """
-    from expost.study import starter
-    from expost.study.template import BEWARE, is_unicode
-
-    if output.exists() and not force:
-        there = AlreadyExists("file", str(output))
-        there.add_note("--force overwrites it")
-        raise there
-    known = dict(map(_bounds, bounds or []))
-    text = starter(
-        data, file=output, table=table, delimiter=delimiter, decimal=decimal, encoding=encoding, bounds=known
-    )
-    write(output, text)
-    if "[data.schema]" in text:
-        out.print(
-            f"The types in [data.schema] were guessed from the values of {data}. They are public from now on: check "
-            "them.",
-            soft_wrap=True,
-        )
-    for line in text.splitlines():
-        if line.startswith(BEWARE):
-            err.print(line.removeprefix("# "), soft_wrap=True)
-    if Path(data).is_file() and encoding is None and not is_unicode(data):
-        err.print(
-            f"Beware: not all of {data} is UTF-8, and bytes that are not are read as question marks. Name its "
-            "encoding: expost init --encoding latin-1, for example.",
-            soft_wrap=True,
-        )
-    typed = shlex.quote(str(output))
-    todo = "Fill in its bounds" if "bounds = []" in text else "Check names and numbers"
-    out.print(f"{output} is written. {todo}, then: expost plan {typed}", soft_wrap=True)
-
-
-def _bounds(given: str) -> tuple[str, tuple[float, float]]:
-    """A column and its bounds, as typed: the column may contain any character."""
-    column, _, pair = given.rpartition("=")
-    try:
-        low, high = map(float, pair.split(","))
-    except ValueError:
-        low = high = nan
-    if not column or not low < high or isinf(low) or isinf(high):
-        raise InvalidValue(f"--bounds is a column and two numbers, the lowest first, such as age=0,110, got {given!r}")
-    return column, (_plain(low), _plain(high))
+StudyFile = Annotated[Path, argument("STUDY", "A study file (TOML).", autocompletion=study_files)]
 
 
 def _wanted(given: str) -> tuple[str, float]:
@@ -100,11 +36,6 @@ def _wanted(given: str) -> tuple[str, float]:
     if not name or not 0 < error < inf:
         raise InvalidValue(f"--for-accuracy is a question and a wanted ±, such as old=20, got {given!r}")
     return name, error
-
-
-def _plain(number: float) -> float:
-    """A whole number without a point."""
-    return int(number) if number.is_integer() else number
 
 
 def plan(
@@ -144,7 +75,7 @@ def run(
     study: StudyFile,
     as_json: Json = False,
     record: Annotated[Path | None, option("Where to write the record; by default beside the study.")] = None,
-    report: Annotated[Path | None, option("Also write the report, an HTML page.")] = None,
+    report: Annotated[Path | None, option("Also write the report, an HTML page.", autocompletion=page_files)] = None,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Ask made-up rows instead: free, and no value is read.")
     ] = False,
@@ -197,11 +128,13 @@ def run(
         for outcome in result.outcomes:
             if _notice(outcome) != said.get(outcome.question.name, ""):  # what later answers tell of it
                 out.print(Text(f"beware, {outcome.question.name}: {_notice(outcome)}", style="yellow"), soft_wrap=True)
-        _show_result(result, report)
+        _show_result(result)
     if kept_at is not None:
         write_record(kept, kept_at)
     if report is not None:
         write(report, report_html(kept))
+        if not as_json:
+            out.print(f"report: {report}", soft_wrap=True)
     if result.error is not None:
         raise typer.Exit(fail(result.error))
     if any(outcome.state in ("lost", "not possible") for outcome in result.outcomes):
@@ -209,7 +142,7 @@ def run(
 
 
 def report(
-    study: Annotated[Path, argument("STUDY", "A study that was run, or its record.")],
+    study: Annotated[Path, argument("STUDY", "A study that was run, or its record.", autocompletion=reported_files)],
     output: Annotated[Path | None, option("Where to write it; by default beside the record.", "--output", "-o")] = None,
 ) -> None:
     """Write the report of the last run, one HTML page.
@@ -219,8 +152,11 @@ def report(
     Example: expost report visits.toml -o visits.html
     """
     from expost.study import read_record, report_html
+    from expost.study.parse import refuse_data
     from expost.study.record import record_path
 
+    if study.suffix != ".json":
+        refuse_data(study)
     source = study if study.suffix == ".json" else record_path(study)
     path = output or source.with_name(source.name.removesuffix(".run.json").removesuffix(".json") + ".html")
     write(path, report_html(read_record(source)))
@@ -276,12 +212,14 @@ def _warn_of_encoding(study: Study) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """Before anything is charged."""
-    folder = path.absolute().parent
-    if not folder.is_dir():
+    """Before anything is charged. Only trying tells: permissions do not know of read-only disks."""
+    if not path.absolute().parent.is_dir():
         raise InvalidValue(f"{path.name} cannot be written: there is no folder {path.parent}")
-    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise InvalidValue(f"{path} cannot be written: choose another place")
+    is_new = not path.exists()
+    with writing(path):
+        path.open("a").close()
+    if is_new:
+        path.unlink()
 
 
 def _show_plan(planned: Plan) -> None:
@@ -354,7 +292,18 @@ def _costs(receipt: Receipt) -> tuple[str, ...]:
     return short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
 
 
-def _show_result(result: Result, report: Path | None) -> None:
+def _counts(result: Result) -> str:
+    """How many questions have answers; and what refunds bought, if they bought something."""
+    from expost.study.report import WORST_CASE
+
+    asked, listed = result.asked, len(result.outcomes)
+    parts = {"answered": result.answered, "withheld": asked - result.answered, "without an answer": listed - asked}
+    shown = ", ".join(f"{number} {what}" for what, number in parts.items() if number or what == "answered")
+    spared = f"\n{WORST_CASE.format(fits=result.classic, asked=asked)}" if result.classic < asked else ""
+    return f"{listed} question{'s' * (listed != 1)}: {shown}.{spared}"
+
+
+def _show_result(result: Result) -> None:
     from expost.ledger.statement import PRICE_HEADING
 
     prices = [PRICE_HEADING] if len(result.ledger.meters) > 1 else []
@@ -366,16 +315,13 @@ def _show_result(result: Result, report: Path | None) -> None:
             costs = _costs(receipt)
             price = "" if receipt.amounts is None else f"{receipt.amounts.renyi / 1e12:.4g}"
             table.add_row(str(receipt.entry), what, *costs, *[price for _ in prices])
-    ledger, withheld = result.ledger, result.asked - result.answered
+    ledger = result.ledger
     name = f"{ledger.name} (rehearsal)" if result.rehearsal else ledger.name
     out.print()
     out.print(table)
     out.print(
         f"\n{name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
         f"remaining {short(ledger.remaining, up=False)}\n"
-        f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
-        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fit under the limit.",
+        f"{_counts(result)}",
         soft_wrap=True,
     )
-    if report is not None:
-        out.print(f"report: {report}", soft_wrap=True)

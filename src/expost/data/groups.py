@@ -11,9 +11,9 @@ from expost.checks import as_flag, equal_share, requested_epsilon
 from expost.cost import Cost, Number
 from expost.data.answers import joined
 from expost.data.discovery import Discovery, TopKeys
-from expost.data.expression import KEY_KINDS, Expression
-from expost.data.group_keys import stated_keys
-from expost.data.histograms import MOST_BINS, listed_keys
+from expost.data.expression import Expression
+from expost.data.group_keys import GroupKey, stated_keys
+from expost.data.histograms import MOST_BINS, key_column, listed_keys
 from expost.data.questions import Planned, PureMechanism, TableMechanism
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism, Withheld
@@ -67,11 +67,11 @@ class Groups(Planned):
         if not values or not all(isinstance(value, str) for value in values):
             raise InvalidValue(f"groups are by one or more columns or expressions, got {brief(list(values))}")
         listed = () if keys is None else stated_keys(values, keys)
-        read = tuple(table.expression(value, KEY_KINDS, "a key") for value in values)
+        read = tuple(key_column(table, value, stated=keys is not None) for value in values)
         if len(set(read)) < len(read):
             raise InvalidValue(f"groups are by different columns or expressions, got {brief(list(values))}")
-        for value, column in zip(read, zip(*listed, strict=True), strict=False):
-            listed_keys(value, dict.fromkeys(column))
+        for place, value in enumerate(read if listed else ()):
+            listed = _as_kept(listed, place, value)
         return cls(table, read, tuple(key[0] for key in listed) if len(read) == 1 else listed)
 
     @property
@@ -177,6 +177,7 @@ class Groups(Planned):
             raise InvalidValue(f"columns need different names, got {', '.join(map(repr, names))}: rename one of them")
         keys = self.keys if len(self.values) > 1 else tuple((key,) for key in self.keys)
         question = Statistics(self.table, self.values, keys, tuple(statistics), asked, total)
+        question.refuse_same_names()
         for name, ranks in question.ranks:
             if ranks.interval:
                 raise InvalidValue(
@@ -440,6 +441,13 @@ def discovers(question: Question[Any]) -> bool:
     """Whether keys are found in the data, which takes a δ."""
     asked = getattr(question, "groups", question)
     return isinstance(question, Discovery | TopKeys) or (isinstance(asked, Groups | Statistics) and not asked.keys)
+
+
+def _as_kept(keys: Sequence[GroupKey], place: int, value: Expression) -> tuple[GroupKey, ...]:
+    """The keys, of which those of this column are checked to be values of it, and made to."""
+    distinct = dict.fromkeys(key[place] for key in keys)
+    kept = dict(zip(distinct, listed_keys(value, distinct), strict=True))
+    return tuple((*key[:place], kept[key[place]], *key[place + 1 :]) for key in keys)
 
 
 def _answer(mechanism: TableMechanism[Any], output: Any, origin: Hashable) -> Any:

@@ -19,7 +19,7 @@ from expost.cost import Number, exact
 from expost.data import query, rows, sensitivity
 from expost.data.answers import DrawnCells
 from expost.data.clipped import exact_bounds
-from expost.data.expression import Expression, Kind, is_text
+from expost.data.expression import KEY_KINDS, Expression, Kind, is_text
 from expost.data.expression.tree import Stated, fits
 from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism
 from expost.data.sensitivity import Sensitivity
@@ -381,13 +381,30 @@ def in_order(table: PrivateTable, kind: Kind | None, keys: Iterable[Any]) -> tup
     return ordered, [table.engine.bytes_of(each) for each in written] if kind == "text" else written
 
 
+def key_column(table: PrivateTable, column: Any, *, stated: bool) -> Expression:
+    """A column, or an expression, that keys are of.
+
+    Of a column of numbers, keys that are stated are whole, and what is not whole is none of them: frames hold whole
+    numbers with gaps as such a column. Whether all of its values are whole is private, so none are discovered there.
+    """
+    if not stated:
+        return table.expression(column, KEY_KINDS, "a key")
+    value = table.expression(column, (*KEY_KINDS, "number"), "a key")
+    return table.expression(value.as_whole(), KEY_KINDS, "a key") if value.kind == "number" else value
+
+
 def listed_keys(value: Expression, keys: Any) -> tuple[Any, ...]:
     """The keys, checked to be distinct values of the column's kind."""
     types: dict[Any, type] = {"text": str, "integer": int, "boolean": bool}
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise InvalidValue(f"keys are a list of values, got {brief(keys)}")
     listed = tuple(key.item() if isinstance(key, np.generic) else key for key in keys)
+    if value.kind == "integer":
+        listed = tuple(int(key) if isinstance(key, float) and key.is_integer() else key for key in listed)
     wrong = [key for key in listed if type(key) is not types[value.kind]]
+    if wrong and value.kind == "integer" and isinstance(wrong[0], float):
+        remedy = "leave it out" if wrong[0] != wrong[0] else "ask for bins, or derive a column of keys"
+        raise InvalidValue(f"keys of numbers are whole, and {brief(wrong[0])} is not: {remedy}")
     if wrong:
         raise InvalidValue(
             f"{brief(value.name)} holds {value.kind}, but {brief(wrong[0])} is of another kind: keys are values of the "

@@ -153,6 +153,11 @@ class Ranks(Planned, Question[Any]):
         return f"{level_name(self.levels[0])} of {self.value.expression.name}"
 
     @property
+    def terms(self) -> tuple[str, ...]:
+        """What several quantiles are called, each by its level; nothing if there is one."""
+        return tuple(f"{float(level):.15g}" for level in self.levels) if len(self.levels) > 1 else ()
+
+    @property
     def relation(self) -> Neighbours:
         """How one unit changes the rows that count: by substituting one, or by adding and removing some."""
         fixed = self.table.unit.rows == 1 and self.value.fewest(self.table) == 1

@@ -346,8 +346,8 @@ class NoisyUntil(OnNumbers[Any]):
 
     @property
     def noise_words(self) -> str:
-        """The noise, and when it is small enough."""
-        return f"Laplace, reduced step by step until {self.noise.until}"
+        """The noise, and when it is small enough. An error of the answer holds at whatever step that is."""
+        return f"Laplace, reduced step by step until {self.noise.until}; an interval for any step is wider"
 
     def sample(self, data: Any, noise: NoiseSource) -> Reduced:
         """Query the table, and reduce the noise."""
@@ -373,7 +373,7 @@ class NoisyUntil(OnNumbers[Any]):
         """The answer, its accuracy and its level."""
         near = f"{self.noise.until}" if output.met else f"± {self.error_bound('0.95', output=output):.6g} at 95 %"
         shown = f" {output.value:.6g}" if isinstance(output.value, int | float) else ", all"
-        return f"{self.question.title}{shown} {near} (level {output.level} of {self.noise.levels})"
+        return f"{self.question.title}{shown} {near} (step {output.level} of {self.noise.levels})"
 
 
 def _at_stop(noise: NoiseReduction, level: int, step: float, miss: Fraction) -> float:

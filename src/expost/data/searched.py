@@ -279,5 +279,5 @@ class NoisySearched(MayLackUnits[Any]):
         error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
         clamped = ", ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
         hidden = outside_text(*output.ranges[0], output.outside, output.beyond)
-        level = f"level {output.level} of {LEVELS}"
-        return f"{self.question.title} {output.value:.6g}{error}, values clamped to {clamped} ({level}){hidden}"
+        attempt = f"attempt {output.level} of {LEVELS}"
+        return f"{self.question.title} {output.value:.6g}{error}, values clamped to {clamped} ({attempt}){hidden}"

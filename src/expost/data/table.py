@@ -679,10 +679,10 @@ class PrivateTable(PrivateData, ShownTable):
         unit = self.unit
         named = "" if unit.name is None else f", one {unit.name}"
         whose = (
-            f"every row is a unit{named}"
+            f"every row{named}"
             if unit.column is None
-            else f"each {unit.column!r} is a unit{named}; at most {unit.rows} rows and {unit.groups} groups of each "
-            f"count, chosen by a keyed hash; rows without one{self._nobody} do not count"
+            else f"each {unit.column!r}{named}: at most {unit.rows} rows and {unit.groups} groups count, chosen by a "
+            f"keyed hash; rows without {unit.column!r}{self._nobody} do not count"
         )
         derived = {step.column: step.description for step in self.steps if step.column is not None}
         columns = [(printable(name), kind, derived.get(name)) for name, kind in self.columns]
@@ -701,6 +701,8 @@ def _remedy(value: Expression, kinds: tuple[Kind, ...]) -> str:
         return f"CAST({value} AS TEXT)"
     if value.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
+    if value.kind == "number" and kinds == KEY_KINDS:
+        return f"if its numbers are whole, write whole({value}); or state the keys, which are whole; or ask for bins"
     if kinds == ("boolean",):
         return "write a comparison"
     return "derive a column of that kind"

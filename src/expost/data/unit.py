@@ -92,8 +92,8 @@ def as_unit(unit: Any) -> Unit:
     if isinstance(unit, str) and row_name(unit) is not None:
         return Unit(None, rows=1, name=row_name(unit))
     raise InvalidValue(
-        f"unit is whose privacy is protected, 'row', or Unit('person', rows=10) for a column and the most rows "
-        f"that count of each of its values; got {brief(unit)}"
+        f"unit says whose privacy is protected: 'row', if each row is about somebody else, or Unit('person', rows=10), "
+        f"with the column that says whom a row is about and the most rows of each that count; got {brief(unit)}"
     )
 
 

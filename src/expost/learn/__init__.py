@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from expost.learn.classification import PrivateEarlyStoppingClassifier as PrivateEarlyStoppingClassifier
     from expost.learn.classification import PrivateLinearSVC as PrivateLinearSVC
     from expost.learn.classification import PrivateLogisticRegression as PrivateLogisticRegression
     from expost.learn.classification import TestedLogisticRegression as TestedLogisticRegression
@@ -21,7 +22,12 @@ else:
     from expost.errors import MissingDependency
 
     _MODULES = {
-        "expost.learn.classification": ("PrivateLinearSVC", "PrivateLogisticRegression", "TestedLogisticRegression"),
+        "expost.learn.classification": (
+            "PrivateEarlyStoppingClassifier",
+            "PrivateLinearSVC",
+            "PrivateLogisticRegression",
+            "TestedLogisticRegression",
+        ),
         "expost.learn.expected": ("EXPECTED_FAILED_CHECKS", "expected_failed_checks"),
         "expost.learn.least_squares": ("PrivateLinearRegression",),
         "expost.learn.regression": ("StableRegressor",),

@@ -1,4 +1,4 @@
-"""Private linear classifiers as scikit-learn estimators: with noise, and, if wanted, behind a private test."""
+"""Private linear classifiers as scikit-learn estimators: with noise, with early stopping, and behind a private test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from expost.learn.estimator import PrivateEstimator
 from expost.learn.reading import check_label_type, features_of, labels_of, numbers_of
 from expost.ledger import Ledger
 from expost.mechanism import WITHHELD, Mechanism
-from expost.mechanisms import CorrectPredictions, LinearModel, ObjectivePerturbation, OutputPerturbation, Score
+from expost.mechanisms import (
+    CorrectPredictions,
+    LinearModel,
+    LogisticDescent,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    Score,
+)
 from expost.mechanisms import TestedLogisticRegression as _Tested
 
 
@@ -185,6 +192,94 @@ class PrivateLinearSVC(_PerturbedClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
+class PrivateEarlyStoppingClassifier(_LinearClassifier):
+    """Logistic regression that trains until it is good enough, and pays for the steps that it took.
+
+    Parameters
+    ----------
+    epsilon
+        The whole budget, for all steps. Fewer steps cost less.
+    delta
+        The δ of every fit.
+    norm
+        The public length of the longest row of features. Rows are divided by it, and those still longer than one are
+        shortened to one.
+    classes
+        The labels that may occur, declared. Any other label counts as the first. ``"observed"`` takes them from y, and
+        is for labels that everybody knows to occur. More classes need no more ε.
+    good_enough
+        An accuracy, such as 0.9: training stops as soon as the share of records held out that are labelled right,
+        measured with noise, is at least that with 95 % confidence. None trains on all records, and holds none out.
+    held_out
+        The share of records that are held out for ``good_enough``.
+    steps
+        The largest number of steps. With much data for ε more are better, such as 30.
+    every
+        The number of steps between places where it may stop, of which there are at most 100.
+    patience
+        Training stops, too, if the last so many gradients disagree. None never does.
+    learning_rate
+        How far a step goes. By default chosen from public facts: the less noise, the farther.
+    fit_intercept
+        Whether to fit a constant.
+    missing
+        What NaN counts as.
+    ledger
+        The ledger that is charged. Without one, a ledger of just the budget is made for each fit.
+
+    After ``fit``: ``steps_``, ``charged_``, ``refunded_`` and ``score_``, the last noisy accuracy on records held out,
+    or None; ``coef_``, ``intercept_``, ``classes_``, ``model_``, and ``release_``, the receipt. The mechanism is
+    :class:`~expost.mechanisms.LogisticDescent`.
+
+    Proof: thm-descent
+    """
+
+    epsilon: Any
+    delta: Any
+    norm: Any
+    classes: Any
+    good_enough: Any = None
+    held_out: Any = "0.3"
+    steps: int = 10
+    every: int = 1
+    patience: int | None = 6
+    learning_rate: Any = None
+    fit_intercept: bool = True
+    missing: Any = 0
+    ledger: Ledger | None = None
+
+    def _mechanism(self, classes: int) -> Mechanism:
+        return LogisticDescent(**self._settings(classes=classes))
+
+    def _keep(self, value: Any, known: Any) -> None:
+        super()._keep(value, known)
+        self.steps_, self.score_ = value.steps, value.score
+        self.charged_, self.refunded_ = self.release_.charged, self.release_.refunded
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Scores of the classes that sum to one, larger where the margin is.
+
+        They are probabilities only as far as noise and the number of steps allow: small weights, as with little data
+        for ε, leave all of them near the middle.
+        """
+        margins = self._model().margins(self._rows(X))
+        if margins.shape[1] == 1:
+            return _of_two(np.tanh(0.5 * margins[:, 0]))
+        odds = np.exp(margins - margins.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True), np.float64)
+
+
+def _of_two(sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probabilities for which a margin m, given as tanh(m/2), is least in the loss that descent is for.
+
+    Its slopes are −½ at most, so that p·σ(−m) = (1 − p)/2 where the second class is the likelier one.
+    """
+    likelier = 1 / (2 - np.abs(sides))
+    second = np.where(sides > 0, likelier, 1 - likelier)
+    return np.asarray(np.column_stack([1 - second, second]), np.float64)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class TestedLogisticRegression(_Probabilities, _LinearClassifier):
     """Logistic regression that is released only if its error on held-out records is small.
 
@@ -195,7 +290,9 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
     test_share
         What the test costs as a share of ε.
     threshold
-        The largest error that passes; 1 is the error of a model that knows nothing.
+        The largest error that passes: twice the mean probability that the model gives to the wrong class. 0 is perfect,
+        1 knows nothing; 0.6 asks for 70 % for the right class on average. Of two classes, at most a share of
+        ``threshold`` of the predictions is wrong, and half of it if the probabilities are right.
     norm
         The public length of the longest row of features. Rows are divided by it, and those still longer than one are
         shortened to one.

@@ -23,6 +23,7 @@ _REGRESSOR = {
 
 EXPECTED_FAILED_CHECKS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
+        "PrivateEarlyStoppingClassifier": _CLASSIFIER,
         "PrivateLinearRegression": _REGRESSOR,
         "PrivateLinearSVC": _CLASSIFIER,
         "PrivateLogisticRegression": _CLASSIFIER,

@@ -11,6 +11,7 @@ from expost.ledger.ledger import Ledger as Ledger
 from expost.ledger.memory import MemoryStore as MemoryStore
 from expost.ledger.quote import Quote as Quote
 from expost.ledger.readings import MeterReading as MeterReading
+from expost.ledger.reports import report as report
 from expost.ledger.reservation import Reservation as Reservation
 from expost.ledger.store import Store as Store
 from expost.ledger.trail import Head as Head

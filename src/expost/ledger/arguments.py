@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from unicodedata import is_normalized
 
-from expost.cost import Cost, Number
-from expost.errors import InvalidValue
+from expost.cost import DELTA_UNITS, Cost, Number
+from expost.errors import InvalidValue, WeakLimitWarning
 from expost.guarantee import Guarantee, as_neighbours
 from expost.ledger.entry import Note
 from expost.mechanism import Mechanism
@@ -18,14 +19,30 @@ if TYPE_CHECKING:
 
 _IN_ADDRESSES = frozenset("%\\?#")
 
+_LARGEST = Cost(20, "1e-3")
+"""The largest limit that is not warned of."""
+
 
 def as_limit(epsilon: Number | Cost, delta: Number) -> Cost:
     """A limit, given as a ``Cost`` or as ε and δ."""
-    if not isinstance(epsilon, Cost):
-        return Cost.within(epsilon, delta)
-    if delta != 0:
+    if isinstance(epsilon, Cost) and delta != 0:
         raise InvalidValue(f"a limit is a Cost, or epsilon= and delta=, not both: got {epsilon!r} and delta={delta!r}")
-    return epsilon
+    return epsilon if isinstance(epsilon, Cost) else Cost.within(epsilon, delta)
+
+
+def warn_if_weak(limit: Cost, stacklevel: int) -> None:
+    """Warn of a new limit that guarantees little: most are asked for by mistake, and the others in trials."""
+    weak = []
+    if limit.epsilon_units > _LARGEST.epsilon_units:
+        weak.append(f"with ε {limit.epsilon_text}, answers may tell almost surely whether somebody is in the data")
+    if limit.delta_units > _LARGEST.delta_units:
+        large = "with δ 1, nothing is guaranteed" if limit.delta_units == DELTA_UNITS else f"δ {limit.delta} is large"
+        weak.append(f"{large}: give one far below one in the number of people in the data, such as 1e-6")
+    if weak:
+        message = (
+            f"a limit of {limit} guarantees little: {'; '.join(weak)}. In trials on made-up data that does no harm"
+        )
+        warnings.warn(message, WeakLimitWarning, stacklevel=stacklevel + 1)
 
 
 def as_raised(epsilon: Number | None, delta: Number | None) -> tuple[Cost | None, Cost | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import sha256
@@ -23,6 +23,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
+from expost.ledger.deadline import all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.liveness import heart
@@ -92,7 +93,6 @@ class DurableStore:
         self._engine, self._writer = engine, writer
         self._abandoned = Abandoned(engine, self._ledger)
         self._watched: Process | None = None
-        self._open: dict[int, Entry] = {}
         self._orphans: set[int] = set()
         self._sound = True
 
@@ -102,9 +102,24 @@ class DurableStore:
         return self.address, self._first
 
     @property
+    def shelf(self) -> None:
+        """Nothing is remembered beside the books: whoever opens them sees the same."""
+        return None
+
+    @property
+    def size(self) -> int:
+        """How many bytes its database takes on its disk, other ledgers included."""
+        return self._engine.size()
+
+    @property
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only
+
+    def one_deadline(self) -> AbstractContextManager[None]:
+        """A block in which all calls together take no longer than one may."""
+        settings = self._engine.settings
+        return all_within(settings.patience + settings.deadline * (not self._engine.local))
 
     # ---- accounts
 
@@ -122,6 +137,19 @@ class DurableStore:
             "WHERE a.ledger = ? AND a.path = ? ORDER BY below.id", self._ledger, "/".join(path),
         )  # fmt: skip
         return tuple(found.rpartition("/")[2] for (found,) in rows)
+
+    def all_balances(self) -> dict[Path, Balance]:
+        """The balances of all accounts, in one snapshot: each after the one above it."""
+        rows = self._engine.rows(
+            f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ? ORDER BY id", self._ledger
+        )
+        found = {tuple(path.split("/")): balance_of_row(row) for path, *row in rows}
+        places = {path: place for place, path in enumerate(found)}
+
+        def order(path: Path) -> list[int]:
+            return [places[path[: depth + 1]] for depth in range(len(path))]
+
+        return {path: found[path] for path in sorted(found, key=order)}
 
     def balances(self, path: Path) -> tuple[Balance, ...]:
         """The balances of the account and of all above it, in one snapshot."""
@@ -179,8 +207,11 @@ class DurableStore:
         kept = self._check(request)
         self._require_sound()
         microseconds = None if lease is None else max(1, int(lease * 1e6))
-        entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
-        self._open[entry.id] = entry
+        try:
+            entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+        except LedgerUnavailable:
+            self._watch()  # if only the answer was lost, a heartbeat ends it
+            raise
         if lease is None:
             self._watch()
         return entry
@@ -192,8 +223,6 @@ class DurableStore:
         made: list[Entry | ExpostError] = []
         for outcome in self._writer.submit_all(self._ledger, steps):
             assert isinstance(outcome, Entry | ExpostError)
-            if isinstance(outcome, Entry):
-                self._open[outcome.id] = outcome
             made.append(outcome)
         self._watch()
         return made
@@ -203,9 +232,8 @@ class DurableStore:
         steps = [self._sealed(each) if isinstance(each, operations.Settle) else each for each in endings]
         ended: list[Entry] = []
         refused: ExpostError | None = None
-        for step, outcome in zip(steps, self._writer.submit_all(self._ledger, steps), strict=True):
+        for outcome in self._writer.submit_all(self._ledger, steps):
             if isinstance(outcome, Entry):
-                self._open.pop(step.entry, None)
                 ended.append(outcome)
             else:
                 assert isinstance(outcome, ExpostError)
@@ -220,12 +248,12 @@ class DurableStore:
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge the part, and refund the rest; part and output are on disk when this returns."""
-        return self._end(self._sealed(operations.Settle(entry, part, output=output)))
+        return self._entry_of(self._sealed(operations.Settle(entry, part, output=output)))
 
     def _sealed(self, step: operations.Settle) -> operations.Settle:
         """A settlement with its output as it is stored."""
         entry, part, _, output = step
-        request = (self._open.get(entry) or self.find(entry)).request
+        request = (self._writer.given(self._ledger, entry) or self.find(entry)).request
         request.guarantee.cost_of(part)  # raises for a part that it does not have
         if request.key is None or request.operation == "reserve":
             return operations.Settle(entry, part)
@@ -235,7 +263,7 @@ class DurableStore:
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
         try:
-            return self._end(operations.Forfeit(self._known(entry)))
+            return self._entry_of(operations.Forfeit(self._known(entry)))
         except (ReservationClosed, UnknownEntry):
             raise
         except BaseException:
@@ -244,7 +272,7 @@ class DurableStore:
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; allowed only before sampling has begun."""
-        return self._end(operations.Void(self._known(entry)))
+        return self._entry_of(operations.Void(self._known(entry)))
 
     def output(self, entry: int) -> Any:
         """The stored output of an entry with a key."""
@@ -301,7 +329,7 @@ class DurableStore:
 
     def check(self) -> None:
         """Compare what is reserved with the open entries. Raises, and stops reservations, if they differ."""
-        self._sound = is_sound(self._engine, self._ledger, metered=self.meters is not None)
+        self._sound = is_sound(self._engine, self._ledger)
         if not self._sound:
             raise self._changed()
 
@@ -312,7 +340,7 @@ class DurableStore:
         """
         self.check()
         dead = self._abandoned.given_up(self._look)
-        if not dead and not self._abandoned.has_leases():
+        if not dead and not self._abandoned.has_leases() and not self._abandoned.has_forgotten():
             return 0
         count = self._do(Recover(dead))
         assert isinstance(count, int)
@@ -381,9 +409,11 @@ class DurableStore:
 
     def _verified(self, known: Head | None, since: bool) -> Head:
         heads, name = self._engine.heads, self.address.name
-        noted = None if heads is None else heads.noted(name)  # first, because later ones may be noted meanwhile
+        noted = (
+            None if heads is None else heads.noted(self._engine.noted_as(self._ledger, name))
+        )  # first, because later ones may be noted meanwhile
         head = self._verification(known, since).run(known)
-        if heads is not None and noted is None and known is None:
+        if heads is not None and heads.is_beside and noted is None and known is None:
             _LOG.warning(
                 "no head of ledger %r is noted in %s, as in a copy, or a file that was moved alone: only a head that "
                 "was noted elsewhere can show whether its last lines are complete", name, heads.path,
@@ -411,16 +441,6 @@ class DurableStore:
     def _entry_of(self, step: Step) -> Entry:
         entry = self._do(step)
         assert isinstance(entry, Entry)
-        return entry
-
-    def _end(self, step: operations.Ending) -> Entry:
-        try:
-            entry = self._entry_of(step)
-        except ReservationClosed as closed:
-            if closed.entry.state != "reserved":
-                self._open.pop(step.entry, None)
-            raise
-        self._open.pop(step.entry, None)
         return entry
 
     def _known(self, entry: int) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from expost.errors import Busy, ExpostError, LedgerCorrupt, LedgerUnavailable, RequestRejected
 from expost.ledger.entry import Entry
 from expost.ledger.liveness import Processes, SystemProcesses
-from expost.ledger.operations import Create, Operation
+from expost.ledger.operations import Create, Operation, Remark
 
 if TYPE_CHECKING:
     from expost.ledger.trail import Head
@@ -44,8 +44,9 @@ class Settings:
     patience
         Seconds for which a request waits for other processes, or for a server that restarts.
     deadline
-        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call; twice the
-        patience plus the deadline bounds a call that waits for another one of this process to the same address.
+        Seconds that a server may take to answer one request. ``patience + deadline`` bounds every call, and a
+        settlement with the forfeit that is tried when it fails; twice the patience plus the deadline bounds a call that
+        waits for another one of this process to the same address.
     beat
         Seconds between two heartbeats of a process.
     silence
@@ -59,7 +60,10 @@ class Settings:
     user
         The user in the audit trail, where the database does not know it: by default the operating system's user.
     heads
-        Whether a file beside the database holds the last head of each ledger (SQLite only).
+        Whether a file holds the last head of each ledger: beside an SQLite file; of a server's ledgers on each client's
+        machine, ``expost/heads`` in ``$XDG_STATE_HOME``, which is ``~/.local/state`` if it is not set.
+    standby
+        Whether nothing is spent unless a synchronous standby has it, too (PostgreSQL only).
     turn
         Seconds for which a migration waits at a time for others to release the tables, which makes new users of the
         tables wait, too (PostgreSQL only).
@@ -83,6 +87,7 @@ class Settings:
     processes: Processes = SystemProcesses()  # noqa: RUF009  # it has no state
     user: str | None = field(default_factory=login)
     heads: bool = True
+    standby: bool = False
     turn: float = 2.0
     page: int = 500
     remembered: int = 4096
@@ -132,6 +137,8 @@ class NotedHeads(Protocol):
 
     path: str
     """Where they are noted."""
+    is_beside: bool
+    """Whether they are beside the books, where every ledger has one; else only what was written to from here."""
 
     def noted(self, name: str) -> Head | None:
         """The head that was noted last. Raises ``LedgerUnavailable`` if it cannot be read."""
@@ -154,6 +161,8 @@ class Engine(Protocol):
     """Whether all processes that use it are on one machine."""
     open_entries: str
     """The open entries, as ``e``; others may be among them."""
+    accounts: str
+    """The table of accounts, as verification reads it: the rows, and no index, which is another copy of their names."""
     account_entries: str
     """The table of entries, as ``e``, with a hint to the index by account."""
     lines: str
@@ -163,7 +172,17 @@ class Engine(Protocol):
 
     @property
     def heads(self) -> NotedHeads | None:
-        """The noted heads; None if whoever can change the books could change these, too, or nobody wants them."""
+        """The noted heads; None if nobody wants them."""
+
+    def noted_as(self, ledger: int, name: str) -> str:
+        """The name under which heads of a ledger are noted."""
+
+    def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
+        """Within :meth:`transaction`, which makes a ledger: make a place for its heads, noted from a line on."""
+
+    def adopt(self, ledger: int, step: Remark) -> None:
+        """Record by a line that heads are noted anew, because those that were noted are missing or damaged; and note
+        one. Raises if lines are known to be lost, or if nothing is missing."""
 
     def apply(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, in order, in one durable transaction; a rejected step changes nothing.
@@ -193,11 +212,19 @@ class Engine(Protocol):
     def transaction(self) -> AbstractContextManager[Rows]:
         """A transaction that writes tables directly, for copies of whole ledgers."""
 
+    def size(self) -> int:
+        """How many bytes the database takes on its disk."""
+
     def mark(self) -> str:
         """What tells this database from others, wherever it is and however it is addressed; made if there is none."""
 
     def backup(self, path: str) -> None:
         """Copy the whole database into a new SQLite file."""
+
+    def leave(self) -> None:
+        """Called when the process ends, or nobody needs the database any more: forget this process, in ledgers in which
+        no process has anything open. Otherwise it stays: later ones may count on when it wrote last, to give up others.
+        Tried once."""
 
     def close(self) -> None:
         """Close all connections. They are opened again when needed."""

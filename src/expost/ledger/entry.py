@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from expost.accounting.amounts import ABSENT, NO_AMOUNTS, Amounts, Counted, MeterBalance
+from expost.accounting.amounts import ABSENT, NO_AMOUNTS, Amounts, basic_capacity
 from expost.cost import Cost, decimal_text
 from expost.guarantee import Guarantee, Part
 from expost.text import text_of
@@ -42,12 +42,12 @@ class Used(NamedTuple):
     is_noise: bool = False
 
     @classmethod
-    def of(cls, cost: Cost, amounts: Amounts | None) -> Self:
+    def of(cls, amounts: Amounts) -> Self:
         """What a charge takes, on the meter that counts it by name."""
-        if amounts is None or not amounts.unpriced:
-            return cls(cost)
+        if not amounts.unpriced:
+            return cls(amounts.cost)
         known = amounts.is_known_at_all_orders
-        return cls(cost, amounts.normal, 0, True) if known else cls(cost, 0, amounts.renyi, True)
+        return cls(amounts.cost, *((amounts.normal, 0) if known else (0, amounts.renyi)), is_noise=True)
 
     def plus(self, other: Used) -> Used:
         """Both together."""
@@ -104,14 +104,13 @@ class Request(NamedTuple):
         return self.tariff or self.guarantee
 
     @property
-    def worst(self) -> Cost:
-        """The worst case, which is reserved, in the basic sum."""
-        return self.guarantee.worst_case if self.tariff is None else self.tariff.worst.cost
+    def worst(self) -> Amounts:
+        """The worst case, which is reserved."""
+        return Amounts.of(self.guarantee.worst_case) if self.tariff is None else self.tariff.worst
 
-    @property
-    def worst_amounts(self) -> Amounts:
-        """The worst case on the other meters of the ledger, if it has any."""
-        return NO_AMOUNTS if self.tariff is None else self.tariff.worst.amounts
+    def price(self, part: Part) -> Amounts:
+        """What a part costs. Raises ``UnknownPart``."""
+        return Amounts.of(self.guarantee.cost_of(part)) if self.tariff is None else self.tariff.of(part)
 
     def of_unit(self, unit: str | None) -> Request:
         """The same request, with the unit called so. Raises ``UnitMismatch`` if its guarantee is for another."""
@@ -142,12 +141,10 @@ class Entry(NamedTuple):
         Whether sampling has begun.
     part
         The part that was charged, if it was settled.
-    charged
-        What was charged, once it has ended.
+    amounts
+        What was charged on every meter, once it has ended.
     reserved_at
         When it was reserved, by the clock of the ledger, which shows full hours.
-    amounts
-        What was charged on the other meters of the ledger, once it has ended.
     """
 
     id: int
@@ -155,9 +152,8 @@ class Entry(NamedTuple):
     state: State
     begun: bool
     part: Part | None
-    charged: Cost | None
+    amounts: Amounts | None
     reserved_at: float
-    amounts: Amounts | None = None
 
     @property
     def account(self) -> str:
@@ -202,26 +198,36 @@ class Entry(NamedTuple):
     @property
     def reserved(self) -> Cost:
         """The worst case that was reserved, in the basic sum."""
+        return self.request.worst.cost
+
+    @property
+    def reserved_amounts(self) -> Amounts:
+        """The worst case that was reserved on every meter."""
         return self.request.worst
 
     @property
-    def reserved_amounts(self) -> Amounts | None:
-        """The worst case that was reserved on the other meters, if the ledger has any."""
-        return None if self.request.tariff is None else self.request.tariff.worst.amounts
+    def charged(self) -> Cost | None:
+        """What was charged in the basic sum, once it has ended."""
+        return None if self.amounts is None else self.amounts.cost
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether its ledger has several meters, so that its amounts have Rényi prices."""
+        return self.request.tariff is not None
 
     @property
     def used(self) -> tuple[Used, Used | None, Used | None]:
         """What was reserved, charged and refunded, as people see it; the last two are None while it is open."""
-        reserved = Used.of(self.reserved, self.reserved_amounts)
-        if self.charged is None:
+        reserved = Used.of(self.reserved_amounts)
+        if self.amounts is None:
             return reserved, None, None
-        charged = Used.of(self.charged, self.amounts)
+        charged = Used.of(self.amounts)
         return reserved, charged, reserved.minus(charged)
 
     @property
     def refunded(self) -> Cost | None:
         """What was refunded; None while it is still reserved."""
-        return None if self.charged is None else self.reserved - self.charged
+        return None if self.amounts is None else self.reserved_amounts.minus(self.amounts).cost
 
     def __repr__(self) -> str:
         reserved, paid, _ = self.used
@@ -284,13 +290,15 @@ class Remaining(Cost):
 
 
 class Balance(NamedTuple):
-    """The balance of an account.
+    """The balance of an account: of each thing that is counted, what it holds, what was charged, and what is reserved.
 
     Attributes
     ----------
     limit
-        The most that may be spent.
-    spent
+        The most that may be spent, as it was stated.
+    capacity
+        What the limit holds. Its ε is the limit's; with several meters its δ is what is left of the limit's for rounds.
+    charged
         What was charged.
     reserved
         The worst case of everything that is open.
@@ -298,43 +306,42 @@ class Balance(NamedTuple):
         Whether the account was closed.
     line
         The line of the audit trail that changed it last.
-    meters
-        The counts of other meters than the basic sum, if there are any.
     """
 
     limit: Cost
-    spent: Cost
-    reserved: Cost
+    capacity: Amounts
+    charged: Amounts = NO_AMOUNTS
+    reserved: Amounts = NO_AMOUNTS
     closed: bool = False
     line: int = 0
-    meters: Counted | None = None
+
+    @classmethod
+    def basic(cls, limit: Cost) -> Self:
+        """A new account in a ledger that has the basic sum alone."""
+        return cls(limit, basic_capacity(limit))
 
     @property
-    def meter_balance(self) -> MeterBalance | None:
-        """The counts of other meters, by name."""
-        return None if self.meters is None else MeterBalance.of(self.meters)
+    def used(self) -> Amounts:
+        """Charged and reserved."""
+        return self.charged.plus(self.reserved)
 
     @property
     def remaining(self) -> Cost:
-        """limit − spent − reserved; nothing once it is closed. In the basic sum, if there are other meters."""
+        """What the basic sum still holds; nothing once it is closed."""
         if self.closed:
             return Cost(0)
-        counts = self.meter_balance
-        if counts is None:
-            return self.limit - self.spent - self.reserved
-        delta = counts.capacity.delta - self.spent.delta_units - self.reserved.delta_units
-        return Cost.of_units(0 if counts.used.unpriced else max(0, self.basic_remaining), delta)
+        left = self.capacity.minus(self.used)
+        return Cost.of_units(max(0, left.epsilon) if left.unpriced >= 0 else 0, left.delta)
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether its ledger has several meters."""
+        return self.capacity.others != ABSENT
 
     @property
     def is_basic_alone(self) -> bool:
-        """Whether the limit is too small for the other meters of the ledger."""
-        counts = self.meter_balance
-        return counts is not None and counts.capacity.renyi == ABSENT
-
-    @property
-    def basic_remaining(self) -> int:
-        """The ε that remains in the basic sum, in units; negative if another meter admitted more."""
-        return self.limit.epsilon_units - self.spent.epsilon_units - self.reserved.epsilon_units
+        """Whether its ledger has several meters, and the limit is too small for all but the basic sum."""
+        return self.is_metered and self.capacity.renyi == ABSENT
 
 
 class View(NamedTuple):

@@ -6,8 +6,7 @@ from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from expost.accounting.amounts import NO_AMOUNTS, nothing_counted
-from expost.accounting.tariff import Charge, together
+from expost.accounting.amounts import METERS, Amounts, together
 from expost.cost import Cost
 from expost.guarantee import Guarantee, Part
 from expost.ledger.entry import Balance, Manner
@@ -38,7 +37,7 @@ class Imagined(NamedTuple):
         """What could still be reserved."""
         return remaining(self.meters, self.levels)
 
-    def charges(self, plan: Mechanism | Guarantee, cheapest: Part | None = None) -> tuple[Charge, Charge]:
+    def charges(self, plan: Mechanism | Guarantee, cheapest: Part | None = None) -> tuple[Amounts, Amounts]:
         """What a request costs at worst, and at best: for the part ``cheapest``, or else the least on each meter.
 
         A mechanism that can be run, not only opened, is priced as a run.
@@ -48,30 +47,29 @@ class Imagined(NamedTuple):
             tariff = prices_of(self.meters, _manner(plan), plan, guarantee, basic_alone=self.basic_alone)
             return tariff.worst, tariff.best if cheapest is None else tariff.of(cheapest)
         best = guarantee.best_case if cheapest is None else guarantee.cost_of(cheapest)
-        return Charge(guarantee.worst_case, NO_AMOUNTS), Charge(best, NO_AMOUNTS)
+        return Amounts.of(guarantee.worst_case), Amounts.of(best)
 
-    def after(self, *charges: Charge) -> Imagined | None:
+    def after(self, *charges: Amounts) -> Imagined | None:
         """The balances after these charges, too; None if they do not fit at some level."""
         charge = together(charges)
-        levels = [with_reserved(level, *charge) for level in self.levels]
+        levels = [with_reserved(level, charge) for level in self.levels]
         found = tuple(level for level in levels if level is not None)
         return self._replace(levels=found) if len(found) == len(levels) else None
 
     def unspent(self) -> Imagined:
         """The account by itself, as if nothing had been charged or reserved."""
         own = self.levels[-1]
-        counted = None if own.meter_balance is None else nothing_counted(own.meter_balance.capacity)
-        return self._replace(levels=(Balance(own.limit, Cost(0), Cost(0), meters=counted),))
+        return self._replace(levels=(Balance(own.limit, own.capacity),))
 
     def emptied(self) -> Imagined:
         """The balances if nothing remained."""
         return self._replace(levels=tuple(level._replace(closed=True) for level in self.levels))
 
-    def shown(self, charge: Charge) -> Cost:
+    def shown(self, charge: Amounts) -> Cost:
         """A charge as shown to people: ε and δ, or the ρ of noise that takes no δ."""
-        return charge_shown(self.meters, *charge)
+        return charge_shown(self.meters, charge)
 
-    def taken(self, charge: Charge) -> float:
+    def taken(self, charge: Amounts) -> float:
         """The share of its limit that a charge takes, on the meter where that is least; above 1 if it does not fit."""
         return max(_taken(level, charge) for level in self.levels)
 
@@ -82,20 +80,10 @@ def _manner(plan: Mechanism | Guarantee) -> Manner:
     return "open" if type(plan).sample is Mechanism.sample else "run"
 
 
-def _taken(level: Balance, charge: Charge) -> float:
-    counts, (cost, amounts), limit = level.meter_balance, charge, level.limit
-    basic = _share(cost.epsilon_units, limit.epsilon_units)
-    if counts is None:
-        return max(basic, _share(cost.delta_units, limit.delta_units))
-    capacity = counts.capacity
-    shares = [
-        inf if amounts.unpriced else basic,
-        _share(amounts.renyi, capacity.renyi),
-        inf if amounts.foreign else max(
-            _share(amounts.normal, capacity.normal), _share(amounts.others, capacity.others)
-        ),
-    ]  # fmt: skip
-    return max(min(shares), _share(cost.delta_units, capacity.delta))
+def _taken(level: Balance, charge: Amounts) -> float:
+    shares = [*map(_share, charge, level.capacity)]
+    least = min(max(shares[count] for count in meter) for meter in METERS)
+    return max(least, shares[Amounts._fields.index("delta")])
 
 
 def _share(used: int, most: int) -> float:

@@ -25,7 +25,8 @@ from expost.ledger.trail import request_of
 from expost.ledger.whose import in_books
 
 if TYPE_CHECKING:
-    from expost.accounting.tariff import Charge, Tariff
+    from expost.accounting.amounts import Amounts
+    from expost.accounting.tariff import Tariff
 
 
 class Posting(NamedTuple):
@@ -148,7 +149,7 @@ def _ending(posting: Posting, entry: Entry) -> Ending:
     return Settle(entry.id, codec.decode(posting.part), output=output)
 
 
-def forfeits(ledger: Ledger, held: Charge, label: str, key: str) -> list[Posting]:
+def forfeits(ledger: Ledger, held: Amounts, label: str, key: str) -> list[Posting]:
     """Entries that charge a whole amount as the worst case: what was set aside for something that was lost.
 
     Together they take of each meter what was set aside on it, so they fit where that did.
@@ -158,19 +159,19 @@ def forfeits(ledger: Ledger, held: Charge, label: str, key: str) -> list[Posting
     return [_forfeit(ledger, tariff, label, f"{key}{kind}") for kind, tariff in _tariffs(held)]
 
 
-def _tariffs(held: Charge) -> Iterator[tuple[str, Tariff]]:
+def _tariffs(held: Amounts) -> Iterator[tuple[str, Tariff]]:
     """The prices of what was set aside: of noise that takes no δ, or of Gaussian noise that does, and of the rest."""
     from expost.accounting.tariff import Tariff
 
-    rest, (renyi, normal, others, unpriced, foreign) = held
-    if unpriced:
-        yield " noise", Tariff(Guarantee.uniform(0), False, (renyi,), None if foreign else (normal,))
+    rest, renyi = held.cost, held.renyi
+    if held.unpriced:
+        yield " noise", Tariff(Guarantee.uniform(0), False, (renyi,), None if held.foreign else (held.normal,))
         renyi = 0
-    elif normal:  # the account has the basic sum alone, but above it the meter of Gaussian noise may have let it in
-        rest = Cost.of_units(others)
-        yield " gaussian" if rest else "", Tariff(_uniform(held.cost - rest), True, (renyi,), (normal,))
+    elif held.normal:  # the account has the basic sum alone, but above it the Gaussian meter may have let it in
+        rest = Cost.of_units(held.others)
+        yield " gaussian" if rest else "", Tariff(_uniform(held.cost - rest), True, (renyi,), (held.normal,))
         renyi = 0
-    if rest or not (unpriced or normal):
+    if rest or not (held.unpriced or held.normal):
         yield "", Tariff(_uniform(rest), True, (renyi,), None)
 
 

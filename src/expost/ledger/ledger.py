@@ -27,8 +27,9 @@ from expost.ledger.paid import OnTerms
 from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
+from expost.ledger.reports import ledger_report
 from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
-from expost.ledger.showing import Entries, Statement, epsilons_of, html_of, statement_of
+from expost.ledger.showing import PREDICTABLE, Entries, Statement, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Head, TrailLine, write_export
@@ -36,6 +37,7 @@ from expost.ledger.whose import in_books
 from expost.mechanism import AnInteraction, In, Interactive, Mechanism, Out, Release
 from expost.noise import NoiseSource, SystemNoise
 from expost.question import NoiseName, OpenQuestion, Question, Terms
+from expost.reporting.record import Report
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import Accounting, LedgerMeters
@@ -93,6 +95,7 @@ class Ledger:
         if unit is not None:
             arguments.check_given(unit, "unit")
         limit = arguments.as_limit(epsilon, delta)
+        arguments.warn_if_weak(limit, stacklevel=2)
         self._path: Path = (arguments.as_name(name, "a ledger"),)
         meters = arguments.as_meters(accounting, limit)
         self._store: Store = MemoryStore(name, limit, as_neighbours(neighbours), unit, meters=meters)
@@ -122,6 +125,7 @@ class Ledger:
         """
         limit = arguments.as_limit(epsilon, delta)
         arguments.check_durable(name, neighbours, unit, noise)
+        arguments.warn_if_weak(limit, stacklevel=2)
         meters, drawn = arguments.as_meters(accounting, limit), token_hex(16)
         create_ledger(url, Create(name, limit, neighbours, unit, meters, drawn=drawn), settings)
         return cls.load(url, name, noise=noise, settings=settings)
@@ -469,6 +473,20 @@ class Ledger:
         """
         self._store.set_clock(arguments.as_note(by, reason))
 
+    def adopt_heads(self, *, by: str, reason: str, known: Head | None = None) -> Head:
+        """Note the head of a durable ledger anew, by a line of its audit trail; returns the new head.
+
+        For when the head that was noted beside the database is missing or damaged, so that nothing shows whether these
+        books are the last ones: you say so. They are verified first, and must contain ``known`` if it is given.
+        """
+        if self._store.address is None:
+            raise InvalidValue(
+                f"ledger {self.name!r} is in memory, and has no heads elsewhere: nothing is to be adopted"
+            )
+        from expost.ledger.transfer import adopt_heads
+
+        return adopt_heads(*self._store.address, arguments.as_note(by, reason), known, self._store.manner[0])
+
     def recover(self) -> int:
         """Forfeit open reservations of processes that ended or fell silent, and return how many; load does so, too.
 
@@ -613,6 +631,21 @@ class Ledger:
         """
         return statement_of(self, by)
 
+    def report(self, *, title: str | None = None, last: int | None = None) -> Report:
+        """The report: what is guaranteed, the bill, and the answers with their errors, here and in accounts below.
+
+        Notebooks show it, ``.save("out.html")`` writes it as one page that needs nothing else, and so does
+        ``xp.report(ledger, "out.html")``. ``title`` is its heading, and with ``last`` it has only the last entries. It
+        is made of published values and public settings. A durable ledger shows the answers that it stores: of runs with
+        a key, and of questions about data with a version. One in memory remembers the others, too, unless they are
+        large.
+        """
+        if title is not None:
+            arguments.check_given(title, "title")
+        if last is not None:
+            as_whole(last, "last", 1)
+        return ledger_report(self, title, last)
+
     def plot(self, ax: Any = None) -> Any:
         """Plot the ε that is spent, reserved and remaining, here and in the accounts below it, with matplotlib."""
         from expost.plots import draw_budgets
@@ -639,7 +672,8 @@ class Ledger:
         return _at, (*self._store.address, self._path[1:], noise, *self._store.manner)
 
     def __repr__(self) -> str:
-        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}>"
+        caution = f"; {PREDICTABLE}" if not self._noise.private else ""
+        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}{caution}>"
 
     # ---- internal
 

@@ -127,7 +127,10 @@ class Judge:
             self._seen.clear()
         self._looked = now
         self.doubtful.clear()
-        return tuple(name for name, owner, beats in owners if name != me and self._is_given_up(name, owner, beats, now))
+        asked = list(owners)
+        found = tuple(name for name, owner, beats in asked if name != me and self._is_given_up(name, owner, beats, now))
+        self._seen = {name: self._seen[name] for name, _, _ in asked if name in self._seen}  # observed without a gap
+        return found
 
     def _is_given_up(self, name: str, owner: str, beats: int, now: float) -> bool:
         known = self._processes.standing(owner, local=self._local)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from secrets import token_hex
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from expost.ledger import clock, operations, rules
 from expost.ledger.engine import Returned, Settings, alone
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.remedies import unknown_account
+from expost.ledger.shelf import Shelf
 from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
 from expost.ledger.verify.lines import Replay, differ
 from expost.ledger.whose import in_books
@@ -77,6 +79,7 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._outputs: dict[int, Any] = {}
         self._keys: dict[str, int] = {}
+        self.shelf: Shelf | None = Shelf()
         self._guarantees: set[Guarantee | Tariff] = set()
         self._changes: list[tuple[int, rules.Change]] = []
         """All changes and their times, in order."""
@@ -84,6 +87,10 @@ class MemoryStore:
         """How many of the changes are complete in all fields above."""
         self.at = 0
         self._apply(operations.Create(name, limit, neighbours, unit, meters))
+
+    def one_deadline(self) -> AbstractContextManager[None]:
+        """Nothing waits here."""
+        return nullcontext()
 
     # ---- operations
 
@@ -210,8 +217,8 @@ class MemoryStore:
         while (position := self._done) < len(self._changes):
             self.at, change = self._changes[position]
             _, path, levels, entry, _ = change
-            for depth, (limit, spent, reserved, closed, _, counted) in enumerate(levels, 1):
-                self._accounts[path[:depth]] = Balance(limit, spent, reserved, closed, position + 1, counted)
+            for depth, (limit, capacity, charged, reserved, closed, _) in enumerate(levels, 1):
+                self._accounts[path[:depth]] = Balance(limit, capacity, charged, reserved, closed, position + 1)
             if entry is not None:
                 self._keep(change, entry)
             self._done = position + 1  # a signal handler may have read, and so completed it, meanwhile

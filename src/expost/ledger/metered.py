@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from operator import add, sub
 from typing import TYPE_CHECKING
 
-from expost.accounting.amounts import NO_AMOUNTS, Amounts, Capacity, Counted, MeterBalance
+from expost.accounting.amounts import Amounts, basic_capacity
 from expost.accounting.filters import has_room
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, InvalidValue, LedgerClosed, LedgerCorrupt
@@ -20,46 +19,37 @@ if TYPE_CHECKING:
 _LARGEST = 2**62  # the largest count in a database, with room for one more limit or price
 
 
-def with_held(level: Balance, cost: Cost, amounts: Amounts = NO_AMOUNTS) -> Balance:
+def with_held(level: Balance, amounts: Amounts) -> Balance:
     """The balance with something more reserved, whether it fits or not."""
-    limit, spent, reserved, closed, line, counted = level
-    if counted is not None:
-        counted = (*counted[:9], *map(add, counted[9:], amounts))
-    return Balance(limit, spent, reserved + cost, closed, line, counted)
+    return level._replace(reserved=level.reserved.plus(amounts))
 
 
-def with_reserved(level: Balance, cost: Cost, amounts: Amounts = NO_AMOUNTS) -> Balance | None:
+def with_reserved(level: Balance, worst: Amounts) -> Balance | None:
     """The balance after a worst case is reserved; None if it is closed, or has no room for it on any meter.
 
     Proof: thm-ledger, lem-books-meters
     """
-    limit, spent, reserved, closed, line, counted = level
-    held = reserved + cost
-    used = spent + held
-    if counted is None:
-        return None if closed or not has_room(limit, used) else Balance(limit, spent, held, closed, line)
-    taken = tuple(map(add, counted[9:], amounts))
-    both = Amounts._make(map(add, counted[4:9], taken))
-    if closed or not has_room(limit, used, Capacity._make(counted[:4]), both) or not _is_storable(limit, used, both):
+    limit, capacity, charged, reserved, closed, line = level
+    held = reserved.plus(worst)
+    used = charged.plus(held)
+    if closed or not has_room(capacity, used) or (max(used) > _LARGEST and not _is_storable(capacity, used)):
         return None
-    return Balance(limit, spent, held, closed, line, (*counted[:9], *taken))
+    return Balance(limit, capacity, charged, held, closed, line)
 
 
-def _is_storable(limit: Cost, used: Cost, counted: Amounts) -> bool:
+def _is_storable(capacity: Amounts, used: Amounts) -> bool:
     """Whether every database can hold what is used: a meter that has room lets all others run past their limits."""
-    past = used.epsilon_units - limit.epsilon_units
-    return used.epsilon_units < 2**63 and max(counted.renyi, counted.normal, counted.others, past) <= _LARGEST
+    past = used.epsilon - capacity.epsilon
+    return used.epsilon < 2**63 and max(used.renyi, used.normal, used.others, past) <= _LARGEST
 
 
-def with_ended(level: Balance, worst: Cost, worst_amounts: Amounts, charged: Cost, amounts: Amounts) -> Balance:
+def with_ended(level: Balance, worst: Amounts, charged: Amounts) -> Balance:
     """The balance after a charge replaces the worst case that was reserved.
 
     Proof: thm-ledger, lem-books-meters
     """
-    limit, spent, reserved, closed, line, counted = level
-    if counted is not None:
-        counted = (*counted[:4], *map(add, counted[4:9], amounts), *map(sub, counted[9:], worst_amounts))
-    return Balance(limit, spent + charged, reserved - worst, closed, line, counted)
+    limit, capacity, before, reserved, closed, line = level
+    return Balance(limit, capacity, before.plus(charged), reserved.minus(worst), closed, line)
 
 
 def other_meters() -> LedgerCorrupt:
@@ -68,18 +58,23 @@ def other_meters() -> LedgerCorrupt:
 
 
 def capacity_of(
-    meters: LedgerMeters, limit: Cost, recorded: Capacity | None, before: Capacity | None = None
-) -> Capacity:
-    """The capacity of a limit on the meters: as a line recorded it, if that is possible, or as computed now.
+    meters: LedgerMeters | None, limit: Cost, recorded: Amounts | None, before: Amounts | None = None
+) -> Amounts:
+    """What a limit holds: as a line recorded it, if that is possible, or as computed now.
 
     Proof: lem-raised-capacity
     """
-    if recorded is None:
+    if meters is None:
+        possible = basic_capacity(limit)
+        allowed = recorded in (None, possible)
+    elif recorded is None:
         return meters.capacity(limit) if before is None else meters.raised(limit, before)
-    allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
+    else:
+        possible = recorded
+        allowed = meters.allows(limit, recorded) if before is None else meters.allows_raised(limit, recorded, before)
     if not allowed:
         raise InvalidValue(f"{recorded} is not a capacity of the limit {limit}")
-    return recorded
+    return possible
 
 
 def remaining(meters: LedgerMeters | None, levels: Iterable[Balance]) -> Cost:
@@ -93,10 +88,9 @@ def remaining(meters: LedgerMeters | None, levels: Iterable[Balance]) -> Cost:
 def _remaining(meters: LedgerMeters, level: Balance) -> tuple[int, int, int]:
     from expost.accounting.capacities import affordable
 
-    counts = level.meter_balance
-    if level.closed or counts is None:
+    if level.closed or not level.is_metered:
         return 0, 0, 0
-    found = affordable(meters, counts.capacity, level.basic_remaining, counts.used)
+    found = affordable(meters, level.capacity, level.used)
     return found.epsilon, level.remaining.delta_units, found.rho
 
 
@@ -108,14 +102,12 @@ def spent_and_reserved(meters: LedgerMeters | None, level: Balance) -> tuple[Cos
 
     Proof: thm-meter-odometer
     """
-    counts = level.meter_balance
-    if meters is None or counts is None:
-        return level.spent, level.reserved
+    if meters is None:
+        return level.charged.cost, level.reserved.cost
     from expost.accounting.odometer import reading
 
-    spent = reading(meters, level.limit, counts.capacity, level.spent, counts.spent)
-    both = reading(meters, level.limit, counts.capacity, level.spent + level.reserved, counts.used)
-    return spent, both - spent
+    spent = reading(meters, level.limit, level.capacity, level.charged)
+    return spent, reading(meters, level.limit, level.capacity, level.used) - spent
 
 
 def balance_shown(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> dict[str, Cost]:
@@ -127,12 +119,12 @@ def balance_shown(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> d
     return {"limit": levels[-1].limit, "spent": spent, "reserved": reserved, "remaining": remaining(meters, levels)}
 
 
-def charge_shown(meters: LedgerMeters | None, cost: Cost, amounts: Amounts) -> Cost:
+def charge_shown(meters: LedgerMeters | None, amounts: Amounts) -> Cost:
     """A charge as shown to people: ε and δ; with several meters, or the ρ of noise that takes no δ."""
     if meters is None:
-        return cost
+        return amounts.cost
     rho = -(-Fraction(amounts.renyi) // meters.order) if amounts.unpriced else 0
-    return Remaining.of(cost.epsilon_units, cost.delta_units, int(rho))
+    return Remaining.of(amounts.epsilon, amounts.delta, int(rho))
 
 
 def refusal(
@@ -143,17 +135,10 @@ def refusal(
     for name, level in zip(names, levels, strict=True):
         if level.closed:
             return LedgerClosed(name)
-    worst = request.worst, request.worst_amounts
     each = {
         name: remaining(meters, (level,))
         for name, level in zip(names, levels, strict=True)
-        if with_reserved(level, *worst) is None
+        if with_reserved(level, request.worst) is None
     }
     shortest = min(each, key=lambda name: each[name].epsilon_units)
-    return BudgetExceeded(charge_shown(meters, *worst), each[shortest], shortest, remaining(meters, levels))
-
-
-def as_counted(numbers: Iterable[int]) -> Counted | None:
-    """The counts of meters in a line; None if there are none."""
-    found = tuple(map(int, numbers))
-    return MeterBalance.of(found) and found if found else None
+    return BudgetExceeded(charge_shown(meters, request.worst), each[shortest], shortest, remaining(meters, levels))

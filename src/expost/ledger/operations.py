@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from expost.accounting.amounts import Capacity
+from expost.accounting.amounts import Amounts
 from expost.cost import Cost
 from expost.guarantee import Neighbours, Part
 from expost.ledger.entry import Note, Path, Request
@@ -22,7 +22,7 @@ class Create(NamedTuple):
     unit: str | None
     meters: LedgerMeters | None = None
     """Other meters than the basic sum, if there are any."""
-    capacity: Capacity | None = None
+    capacity: Amounts | None = None
     """The limit on these meters, if it is known."""
     drawn: str | None = None
     """What tells the ledger from others of its name, at whatever address and hour: random, if it is durable."""
@@ -33,7 +33,7 @@ class CreateAccount(NamedTuple):
 
     path: Path
     limit: Cost
-    capacity: Capacity | None = None
+    capacity: Amounts | None = None
     note: Note | None = None
 
 
@@ -44,7 +44,7 @@ class RaiseLimit(NamedTuple):
     epsilon: Cost | None
     delta: Cost | None
     note: Note
-    capacity: Capacity | None = None
+    capacity: Amounts | None = None
 
 
 class Close(NamedTuple):

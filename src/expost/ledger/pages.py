@@ -9,7 +9,7 @@ from typing import Any
 
 from expost.ledger.engine import Engine
 from expost.ledger.entry import Entry, Path
-from expost.ledger.rows import ENTRY, entry_of_row
+from expost.ledger.rows import ENTRY, EntryRow
 
 
 class Pages:
@@ -50,7 +50,8 @@ class Pages:
 
 def _as_of(row: Any, sequence: int) -> Entry:
     """An entry as it was at a line of the audit trail: one that ended later was still reserved."""
-    entry, ended = entry_of_row(row), row[18]
-    if ended is None or ended <= sequence:
+    found = EntryRow.read(row)
+    entry = found.entry()
+    if found.ended_line is None or found.ended_line <= sequence:
         return entry
-    return entry._replace(state="reserved", part=None, charged=None)
+    return entry._replace(state="reserved", part=None, amounts=None)

@@ -27,7 +27,7 @@ class Quote(NamedTuple):
     remaining
         What remains of the ledger.
     worst_amounts, best_amounts
-        Its cost on other meters than the basic sum, if the ledger has any.
+        Its cost on every meter, if the ledger has several.
     has_room
         Whether some meter has room for the worst case of all of it.
     known
@@ -55,7 +55,7 @@ def quoted(
 
     ``known`` has the entries of those that cost nothing, by their places in the plan.
     """
-    from expost.accounting.tariff import together
+    from expost.accounting.amounts import together
     from expost.ledger.imagined import Imagined
 
     now = Imagined.of(ledger)
@@ -67,4 +67,4 @@ def quoted(
     room = not priced or now.after(worst) is not None
     if now.meters is None:
         return Quote(worst.cost, best.cost, now.remaining, has_room=room, known=entries)
-    return Quote(worst.cost, best.cost, now.remaining, worst.amounts, best.amounts, room, entries)
+    return Quote(worst.cost, best.cost, now.remaining, worst, best, room, entries)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from expost.accounting.amounts import MeterBalance
+from expost.accounting.amounts import ABSENT, BASIC_METER, GAUSSIAN_METER, RENYI_METER, Meter
+from expost.accounting.filters import is_within
 from expost.cost import decimal_text
 from expost.ledger.entry import Balance
 
@@ -50,21 +51,22 @@ class MeterReading(NamedTuple):
 
 def readings(meters: LedgerMeters | None, balance: Balance) -> tuple[MeterReading, ...]:
     """The readings of an account's meters, the basic sum first."""
-    counts, spent, reserved = balance.meter_balance, balance.spent.epsilon_units, balance.reserved.epsilon_units
-    unpriced = counts is not None and bool(counts.used.unpriced)
-    limit = balance.limit.epsilon_units
-    basic = MeterReading("basic sum (ε)", limit, spent, reserved, unpriced or spent + reserved > limit)
-    return (basic,) if meters is None or counts is None else (basic, *_others(meters, counts))
+    basic = _reading("basic sum (ε)", "epsilon", BASIC_METER, balance)
+    return (basic,) if meters is None else (basic, *_others(meters, balance))
 
 
-def _others(meters: LedgerMeters, counts: MeterBalance) -> Iterator[MeterReading]:
-    (_, renyi, normal, others), spent, reserved, used = counts.capacity, counts.spent, counts.reserved, counts.used
-    name = f"Rényi prices at order {float(meters.order):.6g}"
-    yield MeterReading(name, renyi if renyi >= 0 else None, spent.renyi, reserved.renyi, used.renyi > renyi)
+def _others(meters: LedgerMeters, balance: Balance) -> Iterator[MeterReading]:
+    yield _reading(f"Rényi prices at order {float(meters.order):.6g}", "renyi", RENYI_METER, balance)
     if meters.gaussian:
-        full = used.normal > normal or used.others > others or bool(used.foreign)
         name = "Gaussian noise (μ², fixed at creation)"  # a raised limit leaves it as it is: lem-raised-capacity
-        yield MeterReading(name, normal if normal >= 0 else None, spent.normal, reserved.normal, full)
+        yield _reading(name, "normal", GAUSSIAN_METER, balance)
+
+
+def _reading(name: str, count: str, meter: Meter, balance: Balance) -> MeterReading:
+    """The reading of a meter by the count that says most about it."""
+    most, charged, reserved = (getattr(each, count) for each in (balance.capacity, balance.charged, balance.reserved))
+    is_full = not is_within(meter, balance.capacity, balance.used)
+    return MeterReading(name, None if most == ABSENT else most, charged, reserved, is_full)
 
 
 def meter_lines(found: tuple[MeterReading, ...]) -> Iterator[str]:

@@ -10,6 +10,7 @@ CLOSE = Action("close()", "expost ledger close")
 CREATE = Action("Ledger.create()", "expost ledger create")
 CREATE_ACCOUNT = Action("create_account()", "expost ledger create-account")
 VERIFY = Action("verify()", "expost ledger verify")
+ADOPT = Action("adopt_heads()", "expost ledger adopt")
 FORFEIT = Action("forfeit()", "expost ledger forfeit")
 
 

@@ -47,11 +47,13 @@ class Reservation:
         The ledger's entry about it.
     """
 
-    __slots__ = ("_entry", "_store")
+    __slots__ = ("_entry", "_is_left", "_store")
 
     def __init__(self, store: Store, entry: Entry) -> None:
         self._store = store
         self._entry = entry
+        self._is_left = False
+        """Whether it could not be ended here, so that the store ends it as soon as it can."""
 
     @property
     def id(self) -> int:
@@ -79,9 +81,10 @@ class Reservation:
         try:
             self._entry = entry = self._store.forfeit(self._entry.id)
         except (ReservationClosed, LedgerUnavailable) as failure:
+            self._is_left = isinstance(failure, LedgerUnavailable)
             if error is None:
                 raise
-            if isinstance(failure, LedgerUnavailable):
+            if self._is_left:
                 error.add_note(f"expost: entry {self.id} stays reserved, and will be charged its worst case")
             return self._entry
         if error is not None:
@@ -109,13 +112,14 @@ class Reservation:
         return self._entry
 
     def _settle(self, part: Part, output: Any) -> Entry:
-        try:
-            self._entry = self._store.settle(self._entry.id, part, output)
-        except ReservationClosed:
-            raise
-        except BaseException as error:
-            self.forfeit(error)  # if an interrupt came after the entry was settled, that stays
-            raise
+        with self._store.one_deadline():
+            try:
+                self._entry = self._store.settle(self._entry.id, part, output)
+            except ReservationClosed:
+                raise
+            except BaseException as error:
+                self.forfeit(error)  # if an interrupt came after the entry was settled, that stays
+                raise
         return self._entry
 
     def __enter__(self) -> Self:
@@ -124,6 +128,11 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._is_left:
+            with self._store.one_deadline():
+                self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
         try:
             entry = self.entry
         except LedgerUnavailable as failure:
@@ -145,7 +154,7 @@ class Reservation:
                 f"entry {entry.id} of {entry.account!r} was left unsettled, so its worst case ({entry.reserved}) was "
                 "charged: call settle(part), or void() if nothing was sampled"
             )
-            warnings.warn(message, UnsettledWarning, stacklevel=2)
+            warnings.warn(message, UnsettledWarning, stacklevel=3)
 
     def __repr__(self) -> str:
         return f"<reservation {self.entry!r}>"
@@ -175,7 +184,10 @@ class MechanismReservation(Reservation):
         except BaseException as error:
             self.forfeit(error)
             raise
-        return Release(mechanism, output, self._settle(part, kept), origin=origin)
+        release = Release(mechanism, output, self._settle(part, kept), origin=origin)
+        if self._store.shelf is not None and self._entry.key is None:
+            self._store.shelf.put(release)
+        return release
 
     def forfeit(self, error: BaseException | None = None) -> Entry:
         """Charge the worst case; in a forked process only add a note to the error."""

@@ -4,105 +4,119 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from expost.accounting.amounts import Amounts, Counted
+from expost.accounting.amounts import ALL_COUNTS, Amounts, beside_epsilon, capacity_with
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee, part_from_json
 from expost.ledger.codec import Described, read_guarantee
-from expost.ledger.entry import Balance, Entry
-from expost.ledger.remedies import VERIFY
+from expost.ledger.entry import Balance, Entry, Manner, State
 from expost.ledger.trail import request_of
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
-BALANCE = (
-    "epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, line, meters"
-)
+LIMIT = "limit_epsilon, limit_delta, capacity_delta, capacity_renyi, capacity_normal, capacity_others"
+"""The columns of an account's limit, and of what it holds: :func:`limit_values`."""
+CHARGED, RESERVED = (", ".join(f"{what}_{count}" for count in Amounts._fields) for what in ("charged", "reserved"))
+"""The columns of amounts, of accounts and of entries."""
+
+
+def setting(columns: str) -> str:
+    """``SET`` of these columns."""
+    return columns.replace(",", " = ?,") + " = ?"
+
+
+def marks(columns: str, more: int = 0) -> str:
+    """A placeholder for each column, and for some before them."""
+    return ", ".join("?" * (more + columns.count(",") + 1))
+
+
+BALANCE = f"{LIMIT}, {CHARGED}, {RESERVED}, closed, line"
 ENTRY = (
     "SELECT e.number, a.path, e.operation, e.subject, e.fingerprint, e.guarantee, g.json, e.label, e.key, e.state, "
-    "e.begun, e.part, e.charged_epsilon, e.charged_delta, e.reserved_at, e.epsilon, e.delta, e.reserved_line, "
-    "e.ended_line, e.digest, e.output IS NOT NULL, e.meters, e.charged_meters, e.below "
+    "e.begun, e.part, e.reserved_at, e.reserved_line, e.ended_line, e.digest, e.output IS NOT NULL, e.below, "
+    f"e.{RESERVED.replace(', ', ', e.')}, e.{CHARGED.replace(', ', ', e.')} "
     "FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account "
     "LEFT JOIN expost_guarantee g ON g.ledger = e.ledger AND g.digest = e.guarantee WHERE e.ledger = ?"
 )
-"""A query for entries, to be continued with conditions on ``e``, ``a`` (the account) and ``c`` (the guarantee)."""
+"""A query for entries, to be continued with conditions on ``e``, ``a`` (the account) and ``g`` (the guarantee)."""
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """The exceptions that a damaged value may raise."""
 
 
+def limit_values(balance: Balance) -> tuple[int, ...]:
+    """The values of the columns :data:`LIMIT`."""
+    return balance.limit.epsilon_units, balance.limit.delta_units, *beside_epsilon(balance.capacity)
+
+
 def balance_of_row(row: Any) -> Balance:
     """The balance in a row of :data:`BALANCE`."""
-    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, line, meters = row
-    return Balance(
-        Cost.of_units(limit, limit_delta),
-        Cost.of_units(spent, spent_delta),
-        Cost.of_units(reserved, reserved_delta),
-        bool(closed),
-        line,
-        counted_of(meters),
-    )
+    epsilon, delta, *rest = row
+    limit, (*amounts, closed, line) = Cost.of_units(epsilon, delta), rest[4:]
+    charged, reserved = Amounts(*amounts[:ALL_COUNTS]), Amounts(*amounts[ALL_COUNTS:])
+    return Balance(limit, capacity_with(limit, *rest[:4]), charged, reserved, bool(closed), line)
+
+
+class EntryRow(NamedTuple):
+    """A row of :data:`ENTRY`, as it is in the tables."""
+
+    number: int
+    path: str
+    operation: Manner
+    subject: str
+    fingerprint: str
+    guarantee: str
+    guarantee_text: str
+    label: str | None
+    key: str | None
+    state: State
+    begun: int
+    part: str | None
+    reserved_at: int
+    reserved_line: int
+    ended_line: int | None
+    digest: str | None
+    has_output: int
+    below: int
+    reserved: Amounts
+    charged: Amounts | None
+
+    @classmethod
+    def read(cls, row: Any) -> Self:
+        """The row. What a query selects beside it comes behind it."""
+        plain, amounts = row[:_PLAIN], row[_PLAIN:]
+        reserved, charged = Amounts(*amounts[:ALL_COUNTS]), amounts[ALL_COUNTS : 2 * ALL_COUNTS]
+        return cls._make((*plain, reserved, None if charged[0] is None else Amounts(*charged)))
+
+    def entry(self) -> Entry:
+        """The entry. Raises ``LedgerCorrupt`` if the row is damaged."""
+        try:
+            return self._entry()
+        except NONSENSE:
+            raise LedgerCorrupt(
+                f"entry {self.number!r} cannot be read: the database was damaged or changed by hand"
+            ) from None
+
+    def _entry(self) -> Entry:
+        names = tuple(self.path.split("/"))
+        if self.below != (len(names) > 1):
+            raise ValueError("an entry of an account below the ledger's own is marked so")
+        subject, kept = Described(self.subject, self.fingerprint), guarantee_of(self.guarantee, self.guarantee_text)
+        request = request_of(self.operation, names, subject, kept, self.label, self.key)
+        part = None if self.part is None else part_from_json(json.loads(self.part))
+        return Entry(self.number, request, self.state, bool(self.begun), part, self.charged, self.reserved_at / 1e6)
+
+
+_PLAIN = len(EntryRow._fields) - 2
 
 
 def entry_of_row(row: Any) -> Entry:
     """The entry in a row of :data:`ENTRY`. Raises ``LedgerCorrupt`` if it is damaged."""
-    try:
-        return _entry(row)
-    except NONSENSE:
-        raise LedgerCorrupt(f"entry {row[0]!r} cannot be read: the database was damaged or changed by hand") from None
-
-
-def _entry(row: Any) -> Entry:
-    number, path, manner, text, fingerprint, digest, whole, label, key, state, begun, part, paid, paid_delta, at = row[
-        :15
-    ]
-    names = tuple(path.split("/"))
-    if row[23] != (len(names) > 1):
-        raise ValueError("an entry of an account below the ledger's own is marked so")
-    subject, kept = Described(text, fingerprint), guarantee_of(digest, whole)
-    return Entry(
-        number,
-        request_of(manner, names, subject, kept, label, key),
-        state,
-        bool(begun),
-        None if part is None else part_from_json(json.loads(part)),
-        None if paid is None else Cost.of_units(paid, paid_delta),
-        at / 1e6,
-        amounts_of(row[22]),
-    )
-
-
-def amounts_of(text: str | None) -> Amounts | None:
-    """Amounts on other meters than the basic sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
-    return None if text is None else Amounts(*_numbers(text, 5))
-
-
-def counted_of(text: str | None) -> Counted | None:
-    """An account's counts of other meters than the basic sum, from :func:`numbers_text`. Raises ``LedgerCorrupt``."""
-    return None if text is None else _numbers(text, 14)
-
-
-def _numbers(text: str, count: int) -> tuple[int, ...]:
-    try:
-        found = json.loads(text)
-    except NONSENSE:
-        found = None
-    if type(found) is not list or len(found) != count or not all(type(number) is int for number in found):
-        raise LedgerCorrupt(
-            f"{text[:60]!r} is not a list of {count} counts of meters: the database was damaged or changed by hand; "
-            "see ",
-            VERIFY,
-        )
-    return tuple(found)
-
-
-def numbers_text(numbers: tuple[int, ...] | None) -> str | None:
-    """Whole numbers as text, for a column."""
-    return None if numbers is None else f"[{','.join(map(str, numbers))}]"
+    return EntryRow.read(row).entry()
 
 
 def accounting_text(meters: LedgerMeters | None) -> str | None:

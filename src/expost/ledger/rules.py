@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from expost.accounting.amounts import NO_AMOUNTS, Capacity, Counted, nothing_counted
+from expost.accounting.amounts import NO_AMOUNTS
 from expost.cost import Cost
 from expost.errors import (
     AlreadyExists,
@@ -106,8 +106,6 @@ class Books(Protocol):
 
 # ---- the rules
 
-_NOTHING = Cost(0)
-
 
 def change_of(books: Books, operation: Operation) -> Change | None:
     """What the operation changes, None if nothing. Raises if it is not allowed.
@@ -118,30 +116,23 @@ def change_of(books: Books, operation: Operation) -> Change | None:
 
 
 def _create(books: Books, operation: Create) -> Change:
-    counts = _new_counts(operation.meters, operation.limit, operation.capacity)
-    return Change(operation, (operation.name,), (Balance(operation.limit, _NOTHING, _NOTHING, meters=counts),))
+    capacity = capacity_of(operation.meters, operation.limit, operation.capacity)
+    return Change(operation, (operation.name,), (Balance(operation.limit, capacity),))
 
 
 def _create_account(books: Books, operation: CreateAccount) -> Change:
     path, above = operation.path, books.levels(operation.path[:-1])
     if books.exists(path):
         raise AlreadyExists("account", "/".join(path))
-    counts = _new_counts(books.meters, operation.limit, operation.capacity)
-    return Change(operation, path, (*above, Balance(operation.limit, _NOTHING, _NOTHING, meters=counts)))
-
-
-def _new_counts(meters: LedgerMeters | None, limit: Cost, recorded: Capacity | None) -> Counted | None:
-    """The initial counts of other meters, if there are any."""
-    return None if meters is None else nothing_counted(capacity_of(meters, limit, recorded))
+    capacity = capacity_of(books.meters, operation.limit, operation.capacity)
+    return Change(operation, path, (*above, Balance(operation.limit, capacity)))
 
 
 def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
     *above, own = books.levels(operation.path)
-    limit, counts, meters = raised(own.limit, operation.epsilon, operation.delta), own.meter_balance, books.meters
-    counted = own.meters
-    if counts is not None and meters is not None:
-        counted = (*capacity_of(meters, limit, operation.capacity, counts.capacity), *counts.spent, *counts.reserved)
-    return Change(operation, operation.path, (*above, own._replace(limit=limit, meters=counted)))
+    limit = raised(own.limit, operation.epsilon, operation.delta)
+    capacity = capacity_of(books.meters, limit, operation.capacity, own.capacity)
+    return Change(operation, operation.path, (*above, own._replace(limit=limit, capacity=capacity)))
 
 
 def _close(books: Books, operation: Close) -> Change:
@@ -176,10 +167,9 @@ def _reserve(books: Books, operation: Reserve) -> Change:
     refuse_unit(books, guarantee.unit)
     if (tariff is None) != (books.meters is None):
         raise foreign_prices()
-    levels, more = _levels(books, request), []
-    worst, amounts = (guarantee.worst_case, NO_AMOUNTS) if tariff is None else tariff.worst
+    levels, more, worst = _levels(books, request), [], request.worst
     for level in levels:
-        after = with_reserved(level, worst, amounts)
+        after = with_reserved(level, worst)
         if after is None:
             raise refusal(books.meters, request, levels)
         more.append(after)
@@ -191,7 +181,7 @@ def _levels(books: Books, request: Request) -> tuple[Balance, ...]:
     """The balances that a request is about: all of them have the meters on which it has prices, and no others."""
     levels = books.levels(request.account)
     for level in levels:
-        if (level.meters is None) != (request.tariff is None):
+        if level.is_metered == (request.tariff is None):
             raise other_meters()
     return levels
 
@@ -204,32 +194,28 @@ def _begin(books: Books, operation: Begin) -> Change | None:
 
 
 def _settle(books: Books, operation: Settle) -> Change:
-    entry = _open(books, operation.entry, "settle")
-    part, request = operation.part, entry.request
-    charged, amounts = (request.guarantee.cost_of(part), None) if request.tariff is None else request.tariff.of(part)
-    return _end(books, operation, Entry(entry.id, request, "settled", True, part, charged, entry.reserved_at, amounts))
+    entry, part = _open(books, operation.entry, "settle"), operation.part
+    request, paid = entry.request, entry.request.price(part)
+    return _end(books, operation, Entry(entry.id, request, "settled", True, part, paid, entry.reserved_at))
 
 
 def _forfeit(books: Books, operation: Forfeit) -> Change:
     entry = _open(books, operation.entry, "forfeit")
-    ended = entry._replace(state="forfeited", begun=True, charged=entry.reserved, amounts=entry.reserved_amounts)
-    return _end(books, operation, ended)
+    return _end(books, operation, entry._replace(state="forfeited", begun=True, amounts=entry.reserved_amounts))
 
 
 def _void(books: Books, operation: Void) -> Change:
     entry = _open(books, operation.entry, "void")
     if entry.begun:
         raise ReservationClosed(entry, "void")
-    amounts = None if entry.request.tariff is None else NO_AMOUNTS
-    return _end(books, operation, entry._replace(state="voided", charged=_NOTHING, amounts=amounts))
+    return _end(books, operation, entry._replace(state="voided", amounts=NO_AMOUNTS))
 
 
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
-    """End an entry: move its charge from reserved to spent, and release the rest of its reservation."""
-    charged, request = entry.charged or _NOTHING, entry.request
-    worst, worst_amounts, amounts = request.worst, request.worst_amounts, entry.amounts or NO_AMOUNTS
-    less = [with_ended(level, worst, worst_amounts, charged, amounts) for level in _levels(books, request)]
-    return Change(operation, request.account, tuple(less), entry)
+    """End an entry: move its charge from reserved to charged, and release the rest of its reservation."""
+    worst, charged = entry.reserved_amounts, entry.amounts or NO_AMOUNTS
+    less = [with_ended(level, worst, charged) for level in _levels(books, entry.request)]
+    return Change(operation, entry.request.account, tuple(less), entry)
 
 
 def _open(books: Books, number: int, attempted: str) -> Entry:

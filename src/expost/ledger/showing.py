@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from expost.cost import decimal_text
@@ -20,6 +20,10 @@ _LAST_SHOWN, _MOST_SHOWN = 10, 20
 _COSTS = ("reserved", "charged", "refunded")
 _AMOUNTS = tuple(f"{name}_{what}" for name in _COSTS for what in ("epsilon", "delta"))
 _PRICE = "renyi_price"
+
+
+PREDICTABLE = "its noise is seeded and can be predicted: for trials, and not private"
+"""What a ledger says of itself where somebody else can make its noise, too."""
 
 
 class Entries(AsFrame):
@@ -38,6 +42,11 @@ class Entries(AsFrame):
     def frame(self) -> Frame:
         """One row per entry, including those that the iterator has passed."""
         return entries_frame(self._entries, priced=self._priced)
+
+    def __repr__(self) -> str:
+        names, *rows = islice(entry_rows(self._entries, priced=self._priced), _MOST_SHOWN + 2)
+        more = f"\nthe first {_MOST_SHOWN} entries" if len(rows) > _MOST_SHOWN else ""
+        return Frame(names, tuple(rows[:_MOST_SHOWN])).text() + more if rows else "<no entries>"
 
     def _repr_html_(self) -> str:
         return _html_of_entries(self._entries, priced=self._priced)
@@ -98,7 +107,8 @@ def statement_of(ledger: Ledger, by: Literal["entry", "day"]) -> Statement:
     """What was reserved, charged and refunded, per entry, or per day and account, and the balance."""
     view, meters = ledger._store.view(ledger._path), ledger._store.meters
     frame = partial(entries_frame if by == "entry" else days_frame, view.entries, priced=meters is not None)
-    return Statement(lines_of(ledger.name, view, meters, by), frame)
+    lines = lines_of(ledger.name, view, meters, by)
+    return Statement(lines if ledger._noise.private else chain(lines, [PREDICTABLE]), frame)
 
 
 def html_of(ledger: Ledger) -> str:
@@ -107,6 +117,7 @@ def html_of(ledger: Ledger) -> str:
 
     costs = totals_of(ledger).costs
     words = f"spent {costs['spent']} · reserved {costs['reserved']} · remaining {costs['remaining']} of {ledger.limit}"
+    words += "" if ledger._noise.private else f" · {PREDICTABLE}"
     whole = ledger.limit.epsilon or 1.0
     bars = [html_bar(ledger.name, {part: amount / whole for part, amount in epsilons_of(ledger).items()}, words)]
     bars += [_meter(each) for each in ledger.meters[1:]]

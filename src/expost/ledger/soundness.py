@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from expost.accounting.amounts import NO_AMOUNTS, Amounts
-from expost.errors import LedgerCorrupt
 from expost.ledger.engine import Engine
-from expost.ledger.rows import amounts_of, counted_of
+from expost.ledger.rows import RESERVED
+
+
+def _each(text: str) -> str:
+    """A text for each column of what is reserved."""
+    return ", ".join(text.format(column) for column in RESERVED.split(", "))
+
 
 # The sum of open entries at each level, minus what is reserved there. Parents have lower ids, so the recursion ends.
 _UNSOUND = (
-    "WITH RECURSIVE reserved(account, epsilon, delta) AS (SELECT e.account, sum(e.epsilon), sum(e.delta) FROM {open} "
-    "WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, r.epsilon, r.delta "
-    "FROM reserved r JOIN expost_account a ON a.id = r.account WHERE a.parent < a.id) "
-    "SELECT 1 FROM (SELECT account, epsilon, delta FROM reserved "
-    "UNION ALL SELECT id, -epsilon_reserved, -delta_reserved FROM expost_account WHERE ledger = ?) one "
-    "GROUP BY account HAVING sum(epsilon) <> 0 OR sum(delta) <> 0 LIMIT 1"
+    f"WITH RECURSIVE held(account, {RESERVED}) AS (SELECT e.account, {_each('sum(e.{})')} FROM {{open}} "
+    f"WHERE e.ledger = ? AND e.state = 'reserved' GROUP BY e.account UNION ALL SELECT a.parent, {_each('o.{}')} "
+    "FROM held o JOIN expost_account a ON a.id = o.account WHERE a.parent < a.id) "
+    f"SELECT 1 FROM (SELECT account, {RESERVED} FROM held "
+    f"UNION ALL SELECT id, {_each('-{}')} FROM expost_account WHERE ledger = ?) one "
+    f"GROUP BY account HAVING {_each('sum({}) <> 0').replace(', ', ' OR ')} LIMIT 1"
 )
 
 
-def is_sound(engine: Engine, ledger: int, *, metered: bool) -> bool:
+def is_sound(engine: Engine, ledger: int) -> bool:
     """Whether what is reserved is the sum of the open entries, in every account and on every meter."""
-    unsound = engine.rows(_UNSOUND.format(open=engine.open_entries), ledger, ledger)
-    return not unsound and (not metered or _are_meters_sound(engine, ledger))
-
-
-def _are_meters_sound(engine: Engine, ledger: int) -> bool:
-    with engine.snapshot() as rows:
-        accounts = rows("SELECT id, parent, meters FROM expost_account WHERE ledger = ? ORDER BY id", ledger)
-        entries = rows(
-            f"SELECT e.account, e.meters FROM {engine.open_entries} WHERE e.ledger = ? AND e.state = 'reserved'", ledger
-        )
-    try:
-        return _add_up(accounts, entries)
-    except LedgerCorrupt:  # numbers that cannot be read
-        return False
-
-
-def _add_up(accounts: list[Any], entries: list[Any]) -> bool:
-    """Whether each account has reserved, on every meter, the sum of the open entries of it and of those below."""
-    sums: dict[int, Amounts] = {}
-    for account, amounts in entries:
-        sums[account] = sums.get(account, NO_AMOUNTS).more(amounts_of(amounts) or NO_AMOUNTS)
-    for account, parent, _ in reversed(accounts):  # parents have lower ids
-        if parent is not None:
-            sums[parent] = sums.get(parent, NO_AMOUNTS).more(sums.get(account, NO_AMOUNTS))
-    counted = {account: counted_of(meters) for account, _, meters in accounts}
-    return all(found and found[9:] == sums.get(account, NO_AMOUNTS) for account, found in counted.items())
+    return not engine.rows(_UNSOUND.format(open=engine.open_entries), ledger, ledger)

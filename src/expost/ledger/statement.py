@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.ledger.ledger import Ledger
 
-_HEADINGS = ("#", "account", "what", "state", "part", "reserved", "charged", "refunded")
+_HEADINGS = ("#", "account", "what", "state", "came out", "reserved", "charged", "refunded")
 PRICE_HEADING = "Rényi price"
 """What a charge at the ledger's order is called in tables."""
 _WIDEST = 44  # characters of a cell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from expost.cost import Cost
@@ -11,6 +12,7 @@ from expost.guarantee import Neighbours, Part
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
 from expost.ledger.operations import Ending
+from expost.ledger.shelf import Shelf
 from expost.ledger.trail import Head, TrailLine
 
 if TYPE_CHECKING:
@@ -45,8 +47,15 @@ class Store(Protocol):
         """Other meters than the basic sum, if there are any."""
 
     @property
+    def shelf(self) -> Shelf | None:
+        """What is remembered of releases without a key, in memory; None where nothing is."""
+
+    @property
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the books were opened, and whether they are read-only."""
+
+    def one_deadline(self) -> AbstractContextManager[None]:
+        """A block in which all calls together take no longer than one may."""
 
     def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
         """Create an account below an existing one. Its limit may be larger than its parent's."""

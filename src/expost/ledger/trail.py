@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from expost.accounting.amounts import MeterBalance
+from expost.accounting.amounts import BASIC_COUNTS, Amounts, basic_capacity, beside_epsilon, capacity_with
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import InvalidValue, LedgerCorrupt
@@ -20,7 +20,6 @@ from expost.guarantee import Guarantee, part_from_json
 from expost.ledger import rules
 from expost.ledger.codec import Described, described, guarantee_digest, guarantee_text, read_guarantee
 from expost.ledger.entry import Balance, Manner, Note, Path, Request
-from expost.ledger.metered import as_counted
 from expost.ledger.operations import (
     EVENTS,
     Begin,
@@ -40,7 +39,6 @@ from expost.ledger.operations import (
 )
 
 if TYPE_CHECKING:
-    from expost.accounting.amounts import Amounts, Capacity
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
@@ -80,7 +78,7 @@ class TrailLine(NamedTuple):
     kind: str
     entry: int | None
     body: dict[str, Any]
-    levels: list[list[int]]
+    levels: list[Any]
     user: str | None
     line: str
     hash: str
@@ -142,12 +140,22 @@ def trail_line(change: rules.Change, sequence: int, at: int, user: str | None) -
 
 
 def _level(balance: Balance) -> str:
-    limit, spent, reserved, closed, line, counted = balance
-    meters = "" if counted is None else f",{','.join(map(str, counted))}"
+    limit, capacity, charged, reserved, closed, line = balance
+    metered = balance.is_metered
+    others = f",{_numbers(beside_epsilon(capacity))}" if metered else ""
     return (
-        f"[{limit.epsilon_units},{limit.delta_units},{spent.epsilon_units},{spent.delta_units},"
-        f"{reserved.epsilon_units},{reserved.delta_units},{int(closed)},{line}{meters}]"
+        f"[[{limit.epsilon_units},{limit.delta_units}{others}],{amounts_text(charged, metered=metered)},"
+        f"{amounts_text(reserved, metered=metered)},{int(closed)},{line}]"
     )
+
+
+def amounts_text(amounts: Amounts, *, metered: bool) -> str:
+    """Amounts as a line has them: of the basic sum alone, or of everything that a ledger with several meters counts."""
+    return f"[{_numbers(amounts if metered else amounts[:BASIC_COUNTS])}]"
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def body_of(change: rules.Change) -> str:
@@ -196,7 +204,7 @@ def _governing_body(change: rules.Change) -> str:
 def reserve_body(operation: Reserve, *, first: bool) -> str:
     """The body of a reservation. The first one for a guarantee contains it, all others only its hash."""
     request = operation.request
-    worst, amounts = (request.guarantee.worst_case, None) if request.tariff is None else request.tariff.worst
+    worst = amounts_text(request.worst, metered=request.tariff is not None)
     subject = described(request.subject, keyed=request.key is not None)
     digest = guarantee_digest(request.priced_guarantee)
     whole = f'"guarantee":{guarantee_text(request.priced_guarantee)},' if first else ""
@@ -204,7 +212,7 @@ def reserve_body(operation: Reserve, *, first: bool) -> str:
         f'{{"account":{canonical("/".join(request.account))},"begun":{"true" if operation.begun else "false"},'
         f'"fingerprint":{canonical(subject.fingerprint)},{whole}"guarantee_digest":"{digest}",'
         f'"key":{canonical(request.key)},"label":{canonical(request.label)},"operation":"{request.operation}",'
-        f'"subject":{canonical(subject.text)},"worst":{_charge(worst, amounts)}}}'
+        f'"subject":{canonical(subject.text)},"worst":{worst}}}'
     )
 
 
@@ -212,21 +220,15 @@ def _end_body(change: rules.Change) -> str:
     """The body of an ending: the charge and, for a settled entry, its part and the output's hash."""
     operation, entry = change.operation, change.entry
     assert entry is not None
-    assert entry.charged is not None
+    assert entry.amounts is not None
     part, digest = (operation.part, operation.digest) if isinstance(operation, Settle) else (None, None)
-    charged = _charge(entry.charged, entry.amounts)
+    charged = amounts_text(entry.amounts, metered=entry.is_metered)
     return f'{{"charged":{charged},"output":{canonical(digest)},"part":{canonical(part)}}}'
 
 
 def amount(cost: Cost) -> list[int]:
     """A cost as its two whole numbers of units."""
     return [cost.epsilon_units, cost.delta_units]
-
-
-def _charge(cost: Cost, amounts: Amounts | None) -> str:
-    """A charge as whole numbers: ε and δ, and the amounts on other meters, if there are any."""
-    others = "" if amounts is None else f",{','.join(map(str, amounts))}"
-    return f"[{cost.epsilon_units},{cost.delta_units}{others}]"
 
 
 # ---- reading
@@ -274,10 +276,9 @@ def _meters(body: dict[str, Any]) -> LedgerMeters | None:
     return LedgerMeters.from_json(body["accounting"])
 
 
-def _capacity(event: TrailLine) -> Capacity | None:
-    """The capacity of the account on other meters, as the line records it."""
-    counted = as_counted(event.levels[-1][8:])
-    return None if counted is None else MeterBalance.of(counted).capacity
+def _capacity(event: TrailLine) -> Amounts:
+    """What the account holds, as the line records it."""
+    return balance_of(event.levels[-1], event.sequence).capacity
 
 
 def _request(event: TrailLine, guarantees: Guarantees) -> Request:
@@ -303,17 +304,16 @@ def _path(body: dict[str, Any]) -> Path:
     return tuple(body["account"].split("/"))
 
 
-def balance_of(numbers: Iterable[int], line: int) -> Balance:
+def balance_of(level: Any, line: int) -> Balance:
     """The balance in a line's ``levels``."""
-    limit, limit_delta, spent, spent_delta, reserved, reserved_delta, closed, _, *others = numbers
-    return Balance(
-        cost_of((limit, limit_delta)),
-        cost_of((spent, spent_delta)),
-        cost_of((reserved, reserved_delta)),
-        bool(closed),
-        line,
-        as_counted(others),
-    )
+    (epsilon, delta, *beside), charged, reserved, closed, _ = level
+    limit = cost_of((epsilon, delta))
+    capacity = capacity_with(limit, *map(int, beside)) if beside else basic_capacity(limit)
+    return Balance(limit, capacity, _amounts(charged), _amounts(reserved), bool(closed), line)
+
+
+def _amounts(numbers: Iterable[int]) -> Amounts:
+    return Amounts(*map(int, numbers))
 
 
 def number_of(event: TrailLine) -> int:

@@ -21,7 +21,7 @@ from expost.ledger.durable import DurableStore
 from expost.ledger.engine import Engine, Settings
 from expost.ledger.entry import Entry, Note
 from expost.ledger.operations import DropOutputs, Operation, Remark, Reopen, Settle
-from expost.ledger.rows import accounting_text, numbers_text
+from expost.ledger.rows import BALANCE, CHARGED, LIMIT, RESERVED, accounting_text, limit_values, marks, setting
 from expost.ledger.rules import Change, change_of
 from expost.ledger.texts import masked
 from expost.ledger.trail import GENESIS, Head, TrailLine, link, trail_line
@@ -46,6 +46,11 @@ class _Copying(Replay):
         """The last entry whose output the source lacks, though no line says that it was dropped."""
         self.head = Head(0, GENESIS)
 
+    @property
+    def ledger(self) -> int:
+        """Its number in the other database."""
+        return self._ledger
+
     def copy(self, events: Iterable[TrailLine], known: Head | None) -> None:
         """Copy all events, which must run through a known head."""
         self.head = self.all(events, known=known)
@@ -68,10 +73,8 @@ class _Copying(Replay):
         head = self.head
         for path, balance in self.accounts.items():
             self._run(
-                "UPDATE expost_account SET epsilon_limit = ?, delta_limit = ?, epsilon_spent = ?, delta_spent = ?, "
-                "epsilon_reserved = ?, delta_reserved = ?, closed = ?, line = ?, meters = ? WHERE id = ?",
-                *(n for cost in balance[:3] for n in (cost.epsilon_units, cost.delta_units)), int(balance.closed),
-                balance.line, numbers_text(balance.meters), self._ids[path],
+                f"UPDATE expost_account SET {setting(BALANCE)} WHERE id = ?", *limit_values(balance),
+                *balance.charged, *balance.reserved, int(balance.closed), balance.line, self._ids[path],
             )  # fmt: skip
         self._run(
             "UPDATE expost_account SET entries = ?, at = ?, head = ? WHERE ledger = ? AND parent IS NULL",
@@ -102,19 +105,18 @@ class _Copying(Replay):
         ((self._ledger,),) = self._run("SELECT id FROM expost_ledger WHERE name = ?", name)
 
     def _account(self, event: TrailLine, change: Change) -> None:
-        path, limit = change.path, change.levels[-1].limit
+        path, first = change.path, (0, event.at, event.hash) if len(change.path) == 1 else (None, None, None)
         self._run(
-            "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, "
-            "head) VALUES (?,?,?,?,?,1,?,?,?,?)", self._ledger, self._ids.get(path[:-1]), "/".join(path),
-            limit.epsilon_units, limit.delta_units, numbers_text(change.levels[-1].meters),
-            *((0, event.at, event.hash) if len(path) == 1 else (None, None, None)),
+            f"INSERT INTO expost_account (ledger, parent, path, line, entries, at, head, {LIMIT}) "
+            f"VALUES (?, ?, ?, 1, ?, ?, ?, {marks(LIMIT)})", self._ledger, self._ids.get(path[:-1]), "/".join(path),
+            *first, *limit_values(change.levels[-1]),
         )  # fmt: skip
         ((self._ids[path],),) = self._run(
             "SELECT id FROM expost_account WHERE ledger = ? AND path = ?", self._ledger, "/".join(path)
         )
 
     def _reserved(self, entry: Entry, line: int) -> None:
-        request, worst = entry.request, entry.reserved
+        request = entry.request
         guarantee, subject = request.priced_guarantee, described(request.subject)
         digest = guarantee_digest(guarantee)
         if not self.knows(guarantee):
@@ -122,25 +124,23 @@ class _Copying(Replay):
         super()._reserved(entry, line)
         self._run(
             "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, "
-            "label, key, epsilon, delta, meters, lease, lease_until, begun, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,1,1,?,?,?)",
+            f"label, key, lease, lease_until, begun, reserved_at, reserved_line, {RESERVED}) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 1, {marks(RESERVED, 3)})",
             self._ledger, entry.id, self._ids[request.account], int(len(request.account) > 1), request.operation,
-            subject.text, subject.fingerprint, digest, request.label, request.key, worst.epsilon_units,
-            worst.delta_units, numbers_text(entry.reserved_amounts), int(entry.begun), round(entry.reserved_at * 1e6),
-            line,
+            subject.text, subject.fingerprint, digest, request.label, request.key, int(entry.begun),
+            round(entry.reserved_at * 1e6), line, *request.worst,
         )  # fmt: skip
 
     def ended(self, entry: Entry, operation: Operation, reserved: int, line: int) -> None:
         """Write an entry that ended, with its output if the source has it."""
         settle = operation if isinstance(operation, Settle) else None
-        assert entry.charged is not None
+        assert entry.amounts is not None
         output = self._output(entry, settle)
         self._run(
-            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ?",
-            entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)),
-            entry.charged.epsilon_units, entry.charged.delta_units, numbers_text(entry.amounts), output,
-            settle and settle.digest, line, self._ledger, entry.id,
+            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, output = ?, digest = ?, ended_line = ?, "
+            f"{setting(CHARGED)} WHERE ledger = ? AND number = ?",
+            entry.state, int(entry.begun), None if settle is None else canonical(as_part(settle.part)), output,
+            settle and settle.digest, line, *entry.amounts, self._ledger, entry.id,
         )  # fmt: skip
 
     def _output(self, entry: Entry, settle: Settle | None) -> str | None:
@@ -170,10 +170,7 @@ def copy_ledger(source: str, name: str, target: str, note: Note, *, left: Head |
     it: no copy that is open exists before. Then it is still to be verified.
     """
     with opened(source, read_only=True) as engine:
-        rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
-        if not rows:
-            raise UnknownEntry(f"there is no ledger {name!r} in the source: check its name")
-        ledger = rows[0][0]
+        ledger = _number_of(engine, name)
 
         def output(number: int) -> str | None:
             found = engine.rows("SELECT output FROM expost_entry WHERE ledger = ? AND number = ?", ledger, number)
@@ -272,9 +269,29 @@ def _copied(
             copying.append(last, now, user)
         copying.finish()
         name, head = copying.root[0], copying.head
+        engine.keep_heads(run, copying.ledger, name, head.sequence)
     if engine.heads is not None:
-        engine.heads.note(name, head)
+        engine.heads.note(engine.noted_as(copying.ledger, name), head)
     return name, head
+
+
+def adopt_heads(url: str, name: str, note: Note, known: Head | None = None, settings: Settings | None = None) -> Head:
+    """Note the head of a ledger anew, by a line of its trail, because the noted one is missing or damaged.
+
+    The books are verified first, and must contain ``known``, a head that was noted elsewhere, if it is given.
+    """
+    with opened(url, settings) as engine:
+        ledger = _number_of(engine, name)
+        Verification(engine, ledger).run(known)
+        engine.adopt(ledger, Remark((name,), Note(note.by, f"heads noted anew: {note.reason}")))
+    return open_store(url, name, settings).verify(known)
+
+
+def _number_of(engine: Engine, name: str) -> int:
+    rows = engine.rows("SELECT id FROM expost_ledger WHERE name = ?", name)
+    if not rows:
+        raise UnknownEntry(f"there is no ledger {name!r} in the database: check its name")
+    return int(rows[0][0])
 
 
 def _user(engine: Engine, run: Execute) -> str | None:

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Lock, RLock, Thread, current_thread
 from typing import Any
 
-from expost.errors import Busy, LedgerUnavailable, RequestRejected
+from expost.errors import (
+    Busy,
+    ExpostError,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    RequestRejected,
+    ReservationClosed,
+    UnknownEntry,
+)
 from expost.forks import around_forks
+from expost.ledger.deadline import time_left
 from expost.ledger.engine import Engine, Hold, Outcome, Step, alone, is_out_of_reach
 from expost.ledger.entry import Entry
 from expost.ledger.gate import GATE
+from expost.ledger.operations import Ending, Forfeit, Reserve, Settle, Void
 
 MOST = 128
 """The most steps in one commit."""
@@ -42,11 +53,103 @@ class _Ticket:
         return self._taken.acquire(blocking=False)
 
 
+class _Given:
+    """The entries that callers of this process were given, and of which ledgers an answer may be lost.
+
+    A reservation may be in the books although nobody was told: a connection broke before the answer, or the caller was
+    interrupted while it waited. Nobody can end it, so it is ended with the next commit: charged as the rules say, as
+    sampling counts as begun, or voided if it does not. Used by whoever commits.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._entries: dict[int, dict[int, Entry]] = {}
+        """By ledger and number; those with a lease are anybody's, and not among them."""
+        self._unsure: set[int] = set()
+        self.unwanted: deque[_Ticket] = deque()
+        """Reservations of callers who did not wait for the outcome."""
+
+    def entry(self, ledger: int, number: int) -> Entry | None:
+        """An open entry that a caller of this process was given, as it was reserved."""
+        return self._entries.get(ledger, {}).get(number)
+
+    def applied(self, ledger: int, steps: list[Step]) -> list[Outcome]:
+        """Apply steps; then end what nobody was given, if an earlier answer was lost."""
+        reserves = any(type(step) is Reserve for step in steps)
+        try:
+            outcomes = self._engine.apply(ledger, steps)
+        except (RequestRejected, LedgerCorrupt):
+            raise
+        except BaseException:
+            if reserves:
+                self._unsure.add(ledger)
+            raise
+        self._note(ledger, steps, outcomes)
+        if self.unwanted:
+            self._give_back()
+        if ledger in self._unsure:
+            self._surely_end(ledger, outcomes)
+        return outcomes
+
+    def _note(self, ledger: int, steps: list[Step], outcomes: list[Outcome]) -> None:
+        entries = self._entries.setdefault(ledger, {})
+        for step, outcome in zip(steps, outcomes, strict=True):
+            if isinstance(step, (Settle, Forfeit, Void)):  # a union is slow
+                if isinstance(outcome, Entry | UnknownEntry) or _has_ended(outcome):
+                    entries.pop(step.entry, None)
+            elif type(step) is Reserve and step.lease is None and isinstance(outcome, Entry):
+                entries[outcome.id] = outcome
+
+    def _give_back(self) -> None:
+        """What callers who are gone would have been given."""
+        for _ in range(len(self.unwanted)):
+            ticket = self.unwanted.popleft()
+            if isinstance(ticket.outcome, Entry):
+                self._entries.setdefault(ticket.ledger, {}).pop(ticket.outcome.id, None)
+                self._unsure.add(ticket.ledger)
+            elif ticket.outcome is None and ticket.error is None:
+                self.unwanted.append(ticket)  # it is committed next
+
+    def _surely_end(self, ledger: int, outcomes: list[Outcome]) -> None:
+        """Try it: the outcomes are known, and are told whether or not this succeeds. Who is interrupted here is told
+        nothing, so what was just reserved is not given either."""
+        try:
+            self._end(ledger)
+        except ExpostError:
+            pass  # with the next commit
+        except BaseException:
+            for each in outcomes:
+                if isinstance(each, Entry):
+                    self._entries[ledger].pop(each.id, None)
+            raise
+
+    def _end(self, ledger: int) -> None:
+        rows = self._engine.rows(
+            f"SELECT e.number, e.begun FROM {self._engine.open_entries} "
+            "WHERE e.ledger = ? AND e.state = 'reserved' AND e.owner = ? ORDER BY e.number",
+            ledger, self._engine.owner(ledger),
+        )  # fmt: skip
+        mine, given = dict(rows), self._entries.setdefault(ledger, {})
+        for ended in given.keys() - mine.keys():  # by others
+            del given[ended]
+        ends: list[Ending] = [
+            Forfeit(number) if begun else Void(number) for number, begun in mine.items() if number not in given
+        ]
+        if ends:
+            self._engine.apply(ledger, list(ends))
+        self._unsure.discard(ledger)
+
+
+def _has_ended(outcome: Outcome) -> bool:
+    return isinstance(outcome, ReservationClosed) and outcome.entry.state != "reserved"
+
+
 class _Writer:
     """The thread that commits. It does not refer to the store, so that it ends when the store is garbage."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.given = _Given(engine)
         self.waiting: SimpleQueue[_Ticket | None] = SimpleQueue()
         self._turn: Any = RLock()
         """Held by whoever commits."""
@@ -79,7 +182,7 @@ class _Writer:
     def _one(self, ledger: int, step: Step) -> list[Outcome]:
         self._busy = True
         try:
-            return self.engine.apply(ledger, [step])
+            return self.given.applied(ledger, [step])
         finally:
             self._busy = False
 
@@ -94,6 +197,7 @@ class _Writer:
     def _close(self) -> None:
         """Close the database once nobody commits; give up after a while, because the process is ending."""
         if self._turn.acquire(timeout=10):
+            self.engine.leave()
             self.engine.close()
             self._turn.release()
 
@@ -151,7 +255,7 @@ class _Writer:
         if not tickets:
             return
         try:
-            outcomes = self.engine.apply(tickets[0].ledger, [ticket.step for ticket in tickets])
+            outcomes = self.given.applied(tickets[0].ledger, [ticket.step for ticket in tickets])
         except BaseException as error:
             if len(tickets) > 1 and (isinstance(error, RequestRejected) or not isinstance(error, LedgerUnavailable)):
                 for ticket in tickets:
@@ -174,6 +278,7 @@ class _Writer:
         """Called after a fork, in both processes."""
         if child:  # the thread and those who wait for it are in the parent
             self.waiting, self._thread, self._busy, self._wanted = SimpleQueue(), None, False, False
+            self.given = _Given(self.engine)
         self.engine.resume(child=child)
         self._fork.leave()
 
@@ -185,6 +290,10 @@ class Writer:
         self.engine = engine
         self._writer, self._ticket = _Writer(engine), _Ticket
         weakref.finalize(self, self._writer.stop)
+
+    def given(self, ledger: int, number: int) -> Entry | None:
+        """An open entry that a caller of this process was given."""
+        return self._writer.given.entry(ledger, number)
 
     def submit(self, ledger: int, step: Step) -> Entry | int | None:
         """The outcome of a step, once it is on disk. Raises if the step is not allowed."""
@@ -210,7 +319,7 @@ class Writer:
                 self._await(ticket)
         except BaseException:
             for ticket in tickets:
-                ticket.take()  # if nobody has claimed it yet, nobody will
+                self._leave(ticket)
             raise
         lost = next((ticket.error for ticket in tickets if ticket.error is not None), None)
         if lost is not None:
@@ -223,15 +332,20 @@ class Writer:
             self._writer.waiting.put(ticket)
             self._await(ticket)
         except BaseException:
-            ticket.take()  # if nobody has claimed it yet, nobody will
+            self._leave(ticket)
             raise
         if ticket.error is not None:
             raise ticket.error
         return ticket.outcome
 
+    def _leave(self, ticket: _Ticket) -> None:
+        """Nobody waits for it any more: if nobody has claimed it yet, nobody will."""
+        if not ticket.take() and type(ticket.step) is Reserve:
+            self._writer.given.unwanted.append(ticket)
+
     def _await(self, ticket: _Ticket) -> None:
-        patience = self.engine.settings.patience
-        if ticket.done.acquire(timeout=min(max(patience, 0), TIMEOUT_MAX)):
+        patience = time_left(self.engine.settings.patience)
+        if ticket.done.acquire(timeout=min(patience, TIMEOUT_MAX)):
             return
         if ticket.take():
             raise Busy(

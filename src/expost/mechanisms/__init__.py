@@ -12,6 +12,7 @@ from expost.mechanisms.laplace import Laplace as Laplace
 from expost.mechanisms.linear.descent import LogisticDescent as LogisticDescent
 from expost.mechanisms.linear.least_squares import LeastSquares as LeastSquares
 from expost.mechanisms.linear.model import LinearModel as LinearModel
+from expost.mechanisms.linear.model import TrainedModel as TrainedModel
 from expost.mechanisms.linear.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from expost.mechanisms.linear.perturbation import OutputPerturbation as OutputPerturbation
 from expost.mechanisms.linear.regression import RegressionOfRecords as RegressionOfRecords

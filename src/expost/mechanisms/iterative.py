@@ -36,7 +36,7 @@ Rule = Callable[[tuple[Any, ...]], bool]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Iterative(Mechanism[Any, tuple[Any, ...]]):
-    """Steps M₁, M₂, …, each on what came out before, that may stop early and are charged for the steps taken.
+    """Steps that build on what came out before, may stop early, and are charged for those that were taken.
 
     Parameters
     ----------

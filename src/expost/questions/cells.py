@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from expost.cost import Number
-from expost.data.expression import KEY_KINDS
 from expost.data.unit import Of
 from expost.errors import InvalidValue
 from expost.questions.record import AQuestion, ColumnOf, QuestionRecord, column_of
@@ -37,10 +36,13 @@ class _Counted(QuestionRecord[AQuestion]):
 
     def histogram(self, table: PrivateTable) -> Histogram:
         """The cells of a table."""
-        from expost.data.histograms import Histogram
+        from expost.data.histograms import Histogram, key_column
 
-        kinds, purpose = (KEY_KINDS, "a key") if self.bins is None else (("integer", "number"), "a bin")
-        value = table.expression(column_of(self.column, self.kind), kinds, purpose)
+        column = column_of(self.column, self.kind)
+        if self.bins is None:
+            value = key_column(table, column, stated=True)
+        else:
+            value = table.expression(column, ("integer", "number"), "a bin")
         record = self if isinstance(self, CountedCells) else CountedCells(**_settings_of(self))
         return Histogram.of_values(table, value, self.keys, self.bins, self.bounds, self.other, self.of, record)
 

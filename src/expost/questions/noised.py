@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 
 from expost.mechanisms.laplace_sums import sum_reach
 from expost.noise.sums import LaplaceSteps, RoundedGaussianSteps, StepLaw, Term, gaussian_reach
@@ -74,6 +74,20 @@ class NoiseOfNumbers:
         if normal:
             within += _gaussian(normal, share, self.groups)
         return within
+
+    def along(self, miss: Fraction, *places: int) -> float:
+        """A size that Σ wᵢ·Xᵢ exceeds with probability at most ``miss``, for any weights with Σ wᵢ² = 1.
+
+        Proof: lem-unit-weights
+        """
+        laws = {law for place in places if (law := self.laws[place]) is not None}
+        assert len(laws) == 1
+        (law,), terms = laws, self.groups * sqrt(len(places))
+        if isinstance(law, LaplaceSteps):
+            depth = log(1 / miss) + 1
+            return (sqrt((depth**2 + 1) * self.groups) / float(law.rate) + terms) * (1 + 2**-40)
+        assert isinstance(law, RoundedGaussianSteps)
+        return (float(gaussian_reach(law.variance * self.groups, miss)) + terms / 2) * (1 + 2**-40)
 
 
 def _gaussian(terms: Sequence[tuple[Fraction, float]], miss: Fraction, groups: int) -> float:

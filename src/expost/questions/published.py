@@ -170,17 +170,19 @@ class PublishedStatistics:
     def _ranks(self, name: str, ranks: Ranks, numbers: Sequence[Any]) -> list[_Rows]:
         """Quantiles of groups, whose errors are known in ranks; those of small groups may be withheld."""
         why = ranks.why_unknown(self.mechanism.ranks_off(name, ranks))
-        if len(ranks.levels) == 1:
+        if not ranks.terms:
             return [_Rows(name, [_chosen(number, why) for number in numbers])]
-        several = [(None,) * len(ranks.levels) if number is None else number for number in numbers]
+        several = [(None,) * len(ranks.terms) if number is None else number for number in numbers]
         return [
-            _Rows(f"{name} {float(level):g}", [_chosen(number[place], why) for number in several])
-            for place, level in enumerate(ranks.levels)
+            _Rows(f"{name} {level}", [_chosen(number[place], why) for number in several])
+            for place, level in enumerate(ranks.terms)
         ]
 
 
 def _known(answer: Any, *numbers: Sequence[int]) -> Any:
     """The answer; without an error, if any of the sums that it is made of may have been cut off."""
+    if isinstance(answer, NamedFit) and any(map(may_be_cut_off, numbers)):
+        return answer.without_errors(WHY_CUT_OFF)
     if isinstance(answer, Estimate) and any(map(may_be_cut_off, numbers)):
         return Estimate.unknown(answer.value, WHY_CUT_OFF, answer.how)
     return answer

@@ -146,6 +146,8 @@ class Reading(ABC):
     """Whether rows without a value do not count."""
     step: Fraction | None = None
     """Of a statistic that is one noisy number: what one unit of that number is. None if more is computed."""
+    terms: tuple[str, ...] = ()
+    """Of a statistic that is several numbers: what these are called."""
     adds_up: bool = True
     """Whether the numbers of all groups together are the sums of theirs."""
 

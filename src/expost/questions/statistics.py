@@ -96,6 +96,7 @@ class Statistics(Planned, Question[Any]):
     def several(cls, table: PrivateTable, statistics: Mapping[str, Statistic]) -> Statistics:
         """Several statistics of the whole table, by name."""
         asked = cls(table, (), _WHOLE, tuple(statistics), tuple(statistics.values()))
+        asked.refuse_same_names()
         for name, ranks in asked.ranks:
             if ranks.interval:
                 raise InvalidValue(f"{name!r} asks for an interval, which no quantile beside others has: leave it out")
@@ -115,6 +116,15 @@ class Statistics(Planned, Question[Any]):
     def readings(self) -> tuple[Reading | Ranks, ...]:
         """What the statistics are of this table. Raises ``InvalidValue`` for columns and settings that do not fit."""
         return tuple(each.read(self.table) for each in self.statistics)
+
+    def refuse_same_names(self) -> None:
+        """Raise if two numbers would be called the same: the levels of quantiles and the terms of models are named."""
+        called: set[str] = set()
+        for name, each in zip(self.names, self.readings, strict=True):
+            for row in [f"{name} {term}" for term in each.terms] or [name]:
+                if row in called:
+                    raise InvalidValue(f"two numbers would be called {row!r}: give one of the statistics another name")
+                called.add(row)
 
     @property
     def alone(self) -> Reading | None:
@@ -279,9 +289,12 @@ class Statistics(Planned, Question[Any]):
         return normal if terms.noise or normal.first_bound < pure.first_bound else pure
 
     def _of_records(self, epsilon: Number) -> Mechanism | None:
-        """The mechanism for an array of records, if rows are records whose number is public."""
+        """The mechanism for an array of records, if rows are records whose number is public, and have an order.
+
+        Columns are read one by one. What has no order is added up where it is.
+        """
         alone, table = self.alone, self.table
-        if not isinstance(alone, Products) or table.unit.column is not None:
+        if not isinstance(alone, Products) or table.unit.column is not None or not table.ordered:
             return None
         if not self.reach.one_row_each(dropped=alone.dropped):
             return None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 from typing import IO, Any
 
-from expost.accounting.tariff import together
+from expost.accounting.amounts import together
 from expost.canonical import canonical
 from expost.cost import Cost
 from expost.errors import Busy, InvalidStudy, UnknownEntry

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from expost.accounting.amounts import Amounts
-from expost.accounting.tariff import Charge
+from expost.accounting.amounts import Amounts, beside_epsilon, capacity_with
 from expost.cost import Cost
 from expost.errors import LedgerUnavailable
 from expost.ledger.engine import Rows
 from expost.ledger.entry import Balance
-from expost.ledger.metered import as_counted
 from expost.service.config import DataSet, ServerConfig
 from expost.service.database import ServiceTables
 from expost.service.results import failed_text
@@ -93,39 +91,28 @@ class _Place(NamedTuple):
 class Held(NamedTuple):
     """What is set aside for a job, and the books when that was done."""
 
-    charge: Charge
+    charge: Amounts
     levels: tuple[Balance, ...]
 
     def to_texts(self) -> tuple[str, str]:
         """As it is kept: the charge by itself, because charges are added up whenever a job is accepted; and all."""
-        charge = _numbers(self.charge)
+        charge = list(self.charge)
         return json.dumps(charge), json.dumps([charge, [_level(each) for each in self.levels]])
 
     @classmethod
     def of_text(cls, text: str) -> Held:
         """The second text that :meth:`to_texts` wrote."""
         charge, levels = json.loads(text)
-        return cls(charge_of(charge), tuple(_balance(*each) for each in levels))
+        return cls(Amounts(*charge), tuple(_balance(*each) for each in levels))
 
 
-def charge_of(numbers: list[int]) -> Charge:
-    """A charge, from its numbers."""
-    epsilon, delta, *amounts = numbers
-    return Charge(Cost.of_units(epsilon, delta), Amounts(*amounts))
+def _level(level: Balance) -> list[list[int]]:
+    return [[*Amounts.of(level.limit)[:2], *beside_epsilon(level.capacity)], [*level.charged], [*level.reserved]]
 
 
-def _numbers(charge: Charge) -> list[int]:
-    return [charge.cost.epsilon_units, charge.cost.delta_units, *charge.amounts]
-
-
-def _level(level: Balance) -> list[Any]:
-    costs = (level.limit, level.spent, level.reserved)
-    return [[unit for cost in costs for unit in (cost.epsilon_units, cost.delta_units)], list(level.meters or ())]
-
-
-def _balance(units: list[int], meters: list[int]) -> Balance:
-    limit, spent, reserved = (Cost.of_units(*units[place : place + 2]) for place in (0, 2, 4))
-    return Balance(limit, spent, reserved, meters=as_counted(meters))
+def _balance(limit: list[int], charged: list[int], reserved: list[int]) -> Balance:
+    stated = Cost.of_units(*limit[:2])
+    return Balance(stated, capacity_with(stated, *limit[2:]), Amounts(*charged), Amounts(*reserved))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from itertools import dropwhile, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from expost.accounting.tariff import Charge, multiple, together
+from expost.accounting.amounts import Amounts, together
 from expost.cost import Cost
 from expost.ledger.engine import Rows
 from expost.ledger.entry import Balance, Entry, View
@@ -24,7 +24,7 @@ from expost.ledger.statement import lines_of
 from expost.ledger.trail import TrailLine
 from expost.ledger.verify.tables import Verification
 from expost.service.database import ServiceTables
-from expost.service.jobs import Admit, Held, charge_of
+from expost.service.jobs import Admit, Held
 from expost.service.posting import Gate
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Window:
         """What an account can still ask for, on every meter."""
         return _imagined(self._books[account.partition("/")[0]].meters, self.levels(account))
 
-    def admit(self, charge: Charge) -> Admit:
+    def admit(self, charge: Amounts) -> Admit:
         """Sets a charge aside for a job, in the transaction that accepts it, if it fits beside all that is held."""
 
         def work(run: Rows, account: str) -> Held | Cost | None:
@@ -220,19 +220,19 @@ def _paths(account: str) -> list[str]:
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
-def _held(run: Rows) -> list[tuple[str, Charge]]:
+def _held(run: Rows) -> list[tuple[str, Amounts]]:
     """What is held for jobs that are not answered yet, and for whom."""
     rows = run(
         "SELECT account, charge, count(*) FROM expost_job WHERE delivered_at IS NULL AND charge IS NOT NULL "
         "GROUP BY account, charge"
     )
-    return [(account, multiple(charge_of(json.loads(text)), count)) for account, text, count in rows]
+    return [(account, Amounts(*json.loads(text)).times(count)) for account, text, count in rows]
 
 
-def _holding(level: Balance, path: str, held: list[tuple[str, Charge]]) -> Balance:
+def _holding(level: Balance, path: str, held: list[tuple[str, Amounts]]) -> Balance:
     """A balance with what is held for jobs of the account and of those below it, as reserved."""
     own = [charge for account, charge in held if account == path or account.startswith(f"{path}/")]
-    return with_held(level, *together(own)) if own else level
+    return with_held(level, together(own)) if own else level
 
 
 def _imagined(meters: LedgerMeters | None, levels: tuple[Balance, ...]) -> Imagined:

@@ -13,12 +13,10 @@ from expost.frame import Frame, csv_text, plain
 from expost.ledger import Entry, Ledger
 from expost.ledger.entry import Used
 from expost.ledger.paid import is_derived
+from expost.reporting.record import NOT_KEPT
+from expost.reporting.rows import NumberLine, key_text, named, number_lines, words_of
 from expost.study.key import ledger_key, parts_of
 from expost.study.model import Study
-from expost.study.shown import NumberLine, key_text, named, number_lines, words_of
-
-NOT_KEPT = "not kept"
-"""In place of an output that was dropped from the ledger."""
 
 
 @dataclass(frozen=True)

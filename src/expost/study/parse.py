@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -24,6 +25,7 @@ _CONDITION = re.compile(r"^\s*([\w-]+?)\s*(?:\.\s*(\w+)|([<>])\s*(-?(?:\d+\.?\d*
 _ADDRESSES = ("sqlite:///", "postgresql://", "postgres://")
 _SHOWN_ADDRESSES = "sqlite:///books.db, postgresql://host/database or memory:"
 _CSV = (".csv", ".tsv", ".txt")
+_DATA = (".csv", ".tsv", ".parquet", ".pq", ".duckdb", ".xlsx")
 _MOST_PARTS = 20
 _MOST_HINTS = 10
 """Unknown keys of one table that are named: to find what was meant takes time."""
@@ -38,7 +40,15 @@ _Given = Mapping[str, Any]
 def read_study(file: str | Path) -> Study:
     """The study in a file, or :class:`~expost.errors.InvalidStudy` with everything that is wrong with it."""
     path = Path(file)
+    refuse_data(path)
     return parse_study(file_text(path), path)
+
+
+def refuse_data(path: Path) -> None:
+    """Raise for a file of data, of which a study is made first."""
+    if path.suffix.lower() in _DATA or path.name.lower().endswith(".csv.gz"):
+        remedy = f"make a study of it first: expost init {shlex.quote(str(path))}"
+        raise InvalidStudy(str(path), ((None, f"this is data, and no study: {remedy}"),))
 
 
 def parse_study(text: str, path: Path) -> Study:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from expost.accounting.tariff import Charge, together
+from expost.accounting.amounts import Amounts, together
 from expost.cost import Cost
 from expost.errors import InvalidStudy, InvalidValue
 from expost.guarantee import Guarantee
@@ -94,7 +94,7 @@ class Plan:
     before: Cost
     worst: Cost
     best: Cost
-    held: Charge
+    held: Amounts
     attempts: int
     takes: Mapping[str, ShareOfLimit] = field(default_factory=dict)
 
@@ -113,8 +113,8 @@ class Plan:
             return ""
         remedy = ", so state that before the first run" if then < now else ""
         return (
-            f"questions with a stated ε take {100 * now:.3g} % of the limit at worst, and would take "
-            f'{100 * then:.3g} % with accounting = "{other}" in [ledger]{remedy}'
+            f"without refunds, questions with a stated ε take {100 * now:.3g} % of the limit (ε or δ: what is more); "
+            f'with accounting = "{other}" in [ledger] they would take {100 * then:.3g} %{remedy}'
         )
 
     @property
@@ -191,7 +191,7 @@ class _Walk:
         self.stand_ins: dict[str, Answer] = {}
         self.planned: list[PlannedQuestion] = []
         """What would be asked for sure with a stated ε, as often as it may be."""
-        self.held: list[Charge] = []
+        self.held: list[Amounts] = []
         """What fits for sure, at its worst."""
 
     def through(self, each: Callable[[Question], _Found]) -> list[_Found]:
@@ -275,9 +275,9 @@ class _Walk:
             why += f"; asked again if that did not end as {question.repeat.until!r}"
         return PlanLine(question, self.low.shown(together([rest, *more])), Cost(0), "stored", why)
 
-    def repeated(self, question: Question, budget: Imagined, times: int = 1) -> tuple[list[Charge], Imagined]:
+    def repeated(self, question: Question, budget: Imagined, times: int = 1) -> tuple[list[Amounts], Imagined]:
         """What repetitions cost at worst, after a number of times, and what remains then."""
-        charges: list[Charge] = []
+        charges: list[Amounts] = []
         for _ in range(times, question.repeat.at_most if question.repeat else 1):
             floor = question.repeat.floor.epsilon_units if question.repeat else 0
             found = self.asking(question, budget) if budget.remaining.epsilon_units >= floor else None
@@ -306,8 +306,8 @@ class PlannedQuestion(NamedTuple):
 
     asked: Asked
     mechanism: Mechanism
-    worst: Charge
-    best: Charge
+    worst: Amounts
+    best: Amounts
 
 
 class ShareOfLimit(NamedTuple):
@@ -331,10 +331,10 @@ def shares_of(limit: Cost, planned: Iterable[PlannedQuestion]) -> dict[str, Shar
     return found
 
 
-def _charges(found: PlannedQuestion, budget: Imagined) -> tuple[Charge, Charge]:
+def _charges(found: PlannedQuestion, budget: Imagined) -> tuple[Amounts, Amounts]:
     """What a question costs. By the basic sum, Gaussian noise that has no δ would be Laplace noise."""
     asked, kind = found.asked, KINDS[found.asked.question.kind]
-    if budget.meters is not None or not found.worst.amounts.unpriced or asked.delta:
+    if budget.meters is not None or not found.worst.unpriced or asked.delta:
         return kind.charges(asked, found.mechanism, budget)
     values = {key: value for key, value in asked.question.values.items() if key != "noise"}
     pure = replace(asked, question=replace(asked.question, values=values))

@@ -12,10 +12,11 @@ from typing import Any
 
 from expost._version import __version__
 from expost.accounting.amounts import Amounts
-from expost.cost import Cost, decimal_text
+from expost.cost import decimal_text
 from expost.errors import InvalidValue
-from expost.ledger import MeterReading
+from expost.ledger import Ledger, MeterReading
 from expost.ledger.entry import Used
+from expost.ledger.reports import promised
 from expost.study.kinds import KINDS
 from expost.study.run import Outcome, Receipt, Result
 
@@ -41,7 +42,7 @@ def record_of(result: Result) -> dict[str, Any]:
         },
         "ledger": {"name": ledger.name, "head": str(ledger.head), "durable": study.ledger.url != "memory:",
                    "limit": ledger.limit.to_json(), "spent": ledger.spent.to_json(),
-                   "remaining": ledger.remaining.to_json(),
+                   "remaining": ledger.remaining.to_json(), "whole": _whole(ledger),
                    "meters": [_meter(reading) for reading in ledger.meters]},
         "expost": __version__,
         "text": _PASSWORD.sub("://…@", study.text),
@@ -144,14 +145,20 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
         "charged": receipt.charged.to_json(),
         "refunded": receipt.refunded.to_json(),
         "stored": receipt.stored,
-        **({} if receipt.amounts is None else _on_meters(receipt.charged, receipt.amounts)),
+        **({} if receipt.amounts is None else _on_meters(receipt.amounts)),
     }
 
 
-def _on_meters(charged: Cost, amounts: Amounts) -> dict[str, str]:
+def _on_meters(amounts: Amounts) -> dict[str, str]:
     """The Rényi price; and what was used, if it has no ε."""
-    used = Used.of(charged, amounts)
+    used = Used.of(amounts)
     return {"renyi": decimal_text(amounts.renyi, 12)} | ({"used": str(used)} if used.is_noise else {})
+
+
+def _whole(ledger: Ledger) -> dict[str, Any]:
+    """The ledger that an account is of: what is promised to people is its limit."""
+    name, limit = promised(ledger)
+    return {"name": name, "limit": limit.to_json()}
 
 
 def _meter(reading: MeterReading) -> dict[str, Any]:

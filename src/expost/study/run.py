@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from expost.accounting.amounts import Amounts
-from expost.accounting.tariff import Charge, together
+from expost.accounting.amounts import Amounts, together
 from expost.cost import Cost, decimal_text
 from expost.errors import (
     AlreadyReserved,
@@ -31,6 +30,7 @@ from expost.ledger.imagined import Imagined
 from expost.ledger.statement import PRICE_HEADING
 from expost.mechanism import Mechanism, Release
 from expost.noise import NoiseSource
+from expost.reporting.rows import named
 from expost.study.check import Built, Questions, TooLittle
 from expost.study.facts import how_made, notice_of
 from expost.study.key import LOST, VALUES, asked_then, key_at_run, ledger_key
@@ -39,7 +39,6 @@ from expost.study.kinds.kind import Answer, Asked, Unanswerable, Unscaled, is_dr
 from expost.study.model import Condition, Question, Study
 from expost.study.plan import require_fit
 from expost.study.rehearsal import made_up_table, rehearsal_of
-from expost.study.shown import named
 from expost.study.sources import find_ledger, imagined, new_ledger, open_table, public_size
 
 OutcomeState = Literal["answered", "withheld", "skipped", "lost", "not possible", "not reached"]
@@ -58,7 +57,7 @@ class Receipt:
     release: Release | None = field(default=None, compare=False, repr=False)
     """What was published; None if it was lost."""
     amounts: Amounts | None = None
-    """What was charged on other meters, if the ledger has any."""
+    """What was charged on every meter, if the ledger has several."""
 
     @property
     def refunded(self) -> Cost:
@@ -90,7 +89,7 @@ class Outcome:
     state: OutcomeState
     answer: Answer | None = None
     why: str = ""
-    asked: tuple[Charge, ...] = ()
+    asked: tuple[Amounts, ...] = ()
     receipts: tuple[Receipt, ...] = ()
 
     @property
@@ -103,16 +102,21 @@ class Outcome:
         """How its answer was made and what that cost, in words, by subject."""
         priced = any(receipt.amounts is not None for receipt in self.receipts)
         charged = _said((receipt.charged, receipt.amounts) for receipt in self.receipts)
-        asked = _said((each.cost, each.amounts if priced else None) for each in self.asked)
+        asked = _said((each.cost, each if priced else None) for each in self.asked)
         spared = "" if charged == asked else f", of {asked} asked for"
         return {} if self.answer is None else {**self.answer.how, "charged": f"{charged}{spared}"}
+
+
+def _on_meters(entry: Entry) -> Amounts | None:
+    """What was charged on every meter, if the ledger has several."""
+    return entry.amounts if entry.is_metered else None
 
 
 def _said(charges: Iterable[tuple[Cost, Amounts | None]]) -> str:
     """Charges in words, as receipts show them: noise that takes no δ has a ρ, and no ε."""
     used, price, priced = Used(Cost(0)), 0, False
     for cost, amounts in charges:
-        used = used.plus(Used.of(cost, amounts))
+        used = used.plus(Used(cost) if amounts is None else Used.of(amounts))
         price, priced = price + (amounts.renyi if amounts else 0), priced or amounts is not None
     return f"{used}, {PRICE_HEADING} {decimal_text(price, 12)}" if priced and not used.is_noise else f"{used}"
 
@@ -222,7 +226,7 @@ class LiveBudget:
         """What remains."""
         return Imagined.of(self._ledger)
 
-    def admit(self, worst: Charge) -> bool:
+    def admit(self, worst: Amounts) -> bool:
         """Whether a question's worst case, with all of its steps, has room. A basic sum is asked when it reserves."""
         budget = self.now()
         return budget.meters is None or budget.after(worst) is not None
@@ -235,19 +239,17 @@ class HeldBudget:
     use comes back to others when it is over; it cannot use it again itself.
     """
 
-    def __init__(self, books: Imagined, held: Charge) -> None:
+    def __init__(self, books: Imagined, held: Amounts) -> None:
         self._books, self._held, self._used = books, held, together([])
 
     def now(self) -> Imagined:
         """What remained then, without what was asked since."""
         return self._books.after(self._used) or self._books.emptied()
 
-    def admit(self, worst: Charge) -> bool:
+    def admit(self, worst: Amounts) -> bool:
         """Whether it is within what was set aside, together with all before it; if so it counts from now on."""
         used = together([self._used, worst])
-        within = used.cost <= self._held.cost and all(
-            one <= most for one, most in zip(used.amounts, self._held.amounts, strict=True)
-        )
+        within = all(one <= most for one, most in zip(used, self._held, strict=True))
         self._used = used if within else self._used
         return within
 
@@ -301,7 +303,7 @@ class _Run:
         if question.only_if is not None and not self.holds(question.only_if):
             return Outcome(question, "skipped", why=f"{question.only_if.text} does not hold"), None
         receipts: list[Receipt] = []
-        asked: list[Charge] = []
+        asked: list[Amounts] = []
         answer: Answer | None = None
 
         def ended(state: OutcomeState, why: Exception | str = "") -> Outcome:
@@ -344,7 +346,7 @@ class _Run:
             return False
         return answer.number > condition.number if condition.sign == ">" else answer.number < condition.number
 
-    def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Charge, Answer]:
+    def attempt(self, question: Question, attempt: int, receipts: list[Receipt]) -> tuple[Amounts, Answer]:
         """One attempt: what it asked for, and its answer. Steps that are stored are not sampled again."""
         kind, key = KINDS[question.kind], self.key(question, attempt)
         stored = self.stored(key)
@@ -409,7 +411,7 @@ class _Run:
             raise BudgetExceeded(cost, budget.remaining, self.ledger.name)
         return cost
 
-    def worst(self, asked: Asked, mechanism: Mechanism, *, new: bool) -> Charge:
+    def worst(self, asked: Asked, mechanism: Mechanism, *, new: bool) -> Amounts:
         """What it costs at worst. A new one has room for all of its steps on one of several meters."""
         budget = self.budget.now()
         worst, _ = KINDS[asked.question.kind].charges(asked, mechanism, budget)
@@ -443,14 +445,14 @@ class _Run:
             except (AlreadyReserved, KeyConflict):  # since we looked
                 raise UnderWay(label) from None
             entry = made.entry
-            receipts.append(Receipt(entry.id, label, made.reserved, made.charged, False, made, entry.amounts))
+            receipts.append(Receipt(entry.id, label, made.reserved, made.charged, False, made, _on_meters(entry)))
             return made
         if stored.state == "reserved":
             raise UnderWay(label)
         assert stored.charged is not None
         if stored.state != "settled":
-            receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, None, stored.amounts))
+            receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, None, _on_meters(stored)))
             raise _Lost(LOST)
         release = self.published.stored_release(mechanism, stored)
-        receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, release, stored.amounts))
+        receipts.append(Receipt(stored.id, label, stored.reserved, stored.charged, True, release, _on_meters(stored)))
         return release

@@ -216,7 +216,7 @@ def check_same(study: Study, ledger: Ledger) -> None:
         if not same:
             raise study.wrong(
                 "ledger.name",
-                f"ledger {study.ledger.name!r} has another {what}: {theirs!r}, and the study's is {ours!r}. A "
+                f"{what}: ledger {study.ledger.name!r} says {theirs!r}, and the study says {ours!r}. A "
                 f"guarantee for one is none for the other: make the study about the ledger's, in [privacy]. "
                 f"{_another(study)}",
             )

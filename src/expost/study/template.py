@@ -1,28 +1,25 @@
-"""A first study for a data file, from its schema. A CSV file has none: its types are guessed, and written down."""
+"""The text of a first study, from what was chosen for it."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from codecs import getincrementaldecoder
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from expost.data import PrivateTable, Unit, files, read
-from expost.data.expression import Kind
-from expost.data.unit import Of
-from expost.errors import InvalidValue, MissingDependency
+from expost.cost import Number
+from expost.errors import InvalidValue
+from expost.guarantee import Neighbours
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
-from expost.study.people import names_somebody
+from expost.study.start import MORE_NOISE, Bounds, Choices, Looked
 
-_NUMBERS = ("integer", "number")
-_SHARE = 0.07  # of seven questions: less than a half
-_ROWS = 10
+_MOST = 0.5  # of the limit, of all questions
+_LARGEST_SHARE = 0.07  # of seven questions: less than a half
+_SEARCHED = 0.2  # of the limit, without bounds: less finds only the middle of many thousand values
 _BINS = 5
 _LOOKED = """
 # These types were guessed from the file's values, and are public from here on. One person's value may have decided a
@@ -47,12 +44,12 @@ path = {path}{table}
 # {unit}
 {whose}
 # {neighbours}
-neighbours = "substitute"
+neighbours = {relation}
 # {who}
 # who = "visit"
 
 [limit]                         # the questions below spend at most half of it
-epsilon = 1.0                   # {epsilon}
+epsilon = {limit:<15}       # {epsilon}
 delta = 1e-6                    # {delta}
 
 [ledger]
@@ -60,10 +57,16 @@ delta = 1e-6                    # {delta}
 url = {url}
 name = {name}
 """
-
-
-MORE_NOISE = "noise grows with it: 1 if nobody has more than one row"
-_BLANK = "  # blank: the lowest and the highest value that you expect, from what is known without this data"
+_NO_BOUNDS = """
+# Sums, means and histograms need bounds: the lowest and the highest value that you expect, from what is known without
+# this data. Those of {columns} are not known, so that none of these is asked. With
+#
+#   expost init {data} --bounds {first}=LOW,HIGH
+#
+# they are. {found}
+"""
+_FOUND = "The median below needs none: it is looked for everywhere, which takes more ε."
+_NOT_FOUND = "There are too few {units} to look for a median without them."
 
 
 def starter(
@@ -74,72 +77,64 @@ def starter(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    unit: str | None = None,
+    rows: int | None = None,
+    neighbours: Neighbours | None = None,
+    epsilon: Number | None = None,
+    bounds: Bounds | None = None,
 ) -> str:
     """The text of a study for a data file, relative to the folder of ``file``.
 
     Reads the schema only; and the values of a CSV file, which has none, for the types that it then writes down. The
-    unit is the column that names whom a row is about, if one does. Bounds that are not given are blank: nothing can be
-    asked until they are stated.
+    unit is the column that names whom a row is about, if one does, and neighbours are then add-remove. Bounds that are
+    not given are not guessed: what needs them is not asked.
     """
-    if encoding is None and table is None and files.ending(data) == "csv" and is_unicode(data):
-        encoding = "utf-8"
-    written: dict[str, Any] = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    types = _guessed(data, files.Form(**written)) if table is None and files.ending(data) == "csv" else {}
-    private = read(data, unit="row", neighbours="substitute", table=table, schema=_declared(types), **written)
-    if not private.schema:
-        raise InvalidValue(f"{data} has no columns: is the path right, and is it a table?")
-    _refuse_unknown(bounds or {}, private)
-    help_of = {key.name: key.help for keys in SECTIONS.values() for key in keys}
+    looked = Looked.at(data, table=table, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    made = Choices.of(looked, unit=unit, rows=rows, neighbours=neighbours, epsilon=epsilon, bounds=bounds)
+    return study_text(made, file)
+
+
+def study_text(made: Choices, file: Path) -> str:
+    """The text of a study about what was chosen, relative to the folder of ``file``."""
+    looked, help_of = made.looked, {key.name: key.help for keys in SECTIONS.values() for key in keys}
     stem = re.sub(r"\W+", "-", file.stem).strip("-") or "study"
-    declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in types.items())
+    declared = "\n".join(f"{_quoted(name)} = {_quoted(kind)}" for name, kind in looked.types.items())
     head = _HEAD.format(
-        looked=" from names of columns and their values" if types else " from the schema; no value was read",
-        schema=_LOOKED.format(columns=declared, doubts=_doubts(types)) if types else "",
+        looked=" from names of columns and their values" if looked.types else " from the schema; no value was read",
+        schema=_LOOKED.format(columns=declared, doubts=_doubts(looked.types)) if looked.types else "",
         file=shlex.quote(file.name),
-        title=_quoted(f"A first look at {Path(data).name}"),
-        path=_quoted(_seen_from(data, file)),
-        table="".join(
-            f"\n{key} = {_quoted(value)}" for key, value in {"table": table, **written}.items() if value is not None
-        ),
+        title=_quoted(f"A first look at {Path(looked.data).name}"),
+        path=_quoted(_seen_from(looked.data, file)),
+        table="".join(f"\n{key} = {_quoted(value)}" for key, value in looked.reading.items()),
         url=_quoted(f"sqlite:///{stem}.ledger.db"),
-        whose=_whose(_unit(private), help_of["rows"]),
+        whose=_whose(made, help_of["rows"]),
+        relation=_quoted(made.neighbours) + _relation_why(made),
+        limit=made.epsilon,
         address=help_of["url"],
         name=_quoted(stem),
         **{name: help_of[name] for name in ("version", "unit", "neighbours", "who", "epsilon", "delta")},
     )
-    columns = "\n".join(f"#   {' '.join(name.split()):<20} {kind}" for name, kind in private.schema.items())
-    return head + ("" if types else f"\n# The columns of the data:\n{columns}\n") + _questions(private, bounds or {})
+    columns = "\n".join(f"#   {' '.join(name.split()):<20} {kind}" for name, kind in looked.schema.items())
+    return head + ("" if looked.types else f"\n# The columns of the data:\n{columns}\n") + _questions(made, file)
 
 
-def _guessed(data: str, form: files.Form) -> dict[str, Kind]:
-    try:
-        from expost.data.duckdb import guessed
-    except ModuleNotFoundError as error:
-        raise MissingDependency("studies", str(error.name), "data") from None
-    return guessed(data, form)
-
-
-def _unit(table: PrivateTable) -> str | None:
-    """The column that says whom a row is about, by its name."""
-    named = (name for name, kind in table.schema.items() if kind in ("integer", "text") and names_somebody(name))
-    return next(named, None)
-
-
-def _whose(unit: str | None, rows: str) -> str:
+def _whose(made: Choices, rows: str) -> str:
     """The unit, and the most rows of one that count."""
-    if unit is None:
+    if made.unit is None:
         return f'unit = "row"  # if a column says whom a row is about, name it instead\n# {rows}\n# rows = 10'
-    named = f"unit = {_quoted(unit)}  # by its name, whom a row is about: check it"
-    return f"{named}\n# {rows}\nrows = {_ROWS}  # {MORE_NOISE}"
+    named = f"unit = {_quoted(made.unit)}" + _unless(made, "unit", "by its name, whom a row is about: check it")
+    return f"{named}\n# {rows}\nrows = {made.rows}" + _unless(made, "rows", MORE_NOISE)
 
 
-def _refuse_unknown(bounds: Mapping[str, tuple[float, float]], table: PrivateTable) -> None:
-    for column in bounds:
-        if table.schema.get(column) not in _NUMBERS:
-            numbers = [name for name, kind in table.schema.items() if kind in _NUMBERS]
-            listed = ", ".join(map(repr, numbers)) or "none"
-            raise InvalidValue(f"bounds are for columns of numbers, got {column!r}: there are {listed}")
+def _relation_why(made: Choices) -> str:
+    """What it means that neighbours are these."""
+    many = "how many rows there are" if made.unit is None else f"how many different values {made.unit} has"
+    return _unless(made, "neighbours", f"{many} is {'private' if made.neighbours == 'add-remove' else 'public'}")
+
+
+def _unless(made: Choices, name: str, why: str) -> str:
+    """Why something was proposed; nothing of what was stated."""
+    return "" if name in made.stated else f"  # {why}"
 
 
 BEWARE = "# Beware: "
@@ -157,84 +152,111 @@ def _doubts(names: Iterable[str]) -> str:
     return "".join(f"{BEWARE}{each}\n" for each in doubts)
 
 
-def is_unicode(data: str) -> bool:
-    """Whether the first million bytes of a CSV file are UTF-8. True for other files, which state their encoding."""
-    if not data.lower().endswith((".csv", ".tsv", ".txt")):
-        return True
-    with open(data, "rb") as file:
-        beginning = file.read(2**20)
+def _questions(made: Choices, file: Path) -> str:
+    """Questions that fit the columns, and what the bounds allow."""
+    means = max(len(made.bounds), 1)
+    share = min(_LARGEST_SHARE, int(_MOST * 100 / (6 + means)) / 100)
+    return "".join([*_how_many(made, share), *_common(made, share), *_of_numbers(made, share, file)])
+
+
+def _how_many(made: Choices, share: float) -> Iterator[str]:
+    """How many units and rows there are, as far as that is private."""
+    if made.neighbours == "add-remove" and made.unit is not None:
+        yield _block("units", "count", f"how many different values of {made.unit} there are", share, count="units")
+    if made.neighbours == "add-remove":
+        yield _block("rows", "count", "how many rows there are", share)
+    else:
+        schema = made.looked.schema
+        first = next((name for name in schema if name != made.unit), next(iter(schema)))
+        filled = f"{_identifier(first)} IS NOT NULL"
+        yield _block("filled", "count", f"how many rows have a value of {first}", share, where=filled)
+
+
+def _common(made: Choices, share: float) -> Iterator[str]:
+    words = made.looked.words(made.unit)
+    if words:
+        label = f"which values of {words[0]} are common"
+        yield _block("common", "discover", label, share, delta=5e-7, column=words[0], count="rows")
+
+
+def _of_numbers(made: Choices, share: float, file: Path) -> Iterator[str]:
+    """What is asked of columns of numbers: within bounds, where some are known."""
+    if not made.bounds:
+        yield from _without_bounds(made, share, file)
+    for place, (column, (low, high)) in enumerate(made.bounds.items()):
+        of = {"column": column, "bounds": [low, high]}
+        if not place and _worth_asking(made, column, share):
+            yield _block("clipped", "lost", f"how much of {column} lies outside of its bounds", share, **of)
+        yield _block(_mean_of(made, place), "mean", f"the mean of {column}", share, **of)
+        if not place:
+            yield _block("bands", "histogram", f"rows by {column}", share, **of, bins=_BINS)
+            yield from _busy(made, column, of, share)
+            yield _block("middle", "median", f"the median of {column}", share, **of)
+
+
+def _mean_of(made: Choices, place: int) -> str:
+    """What the question about the mean of a column is called."""
+    called = [re.sub(r"\W+", "_", column).strip("_") for column in made.bounds]
+    if not place:
+        return "average"
+    alone = called[place] and called.count(called[place]) == 1
+    return f"average_{called[place]}" if alone else f"average_{place + 1}"
+
+
+def _without_bounds(made: Choices, share: float, file: Path) -> Iterator[str]:
+    """What to write where no bounds are known, and what needs none."""
+    amounts = made.looked.amounts(made.unit)
+    if not amounts:
+        return
+    possible = _is_possible(made, amounts[-1])
+    found = _FOUND if possible else _NOT_FOUND.format(units="units" if made.unit else "rows")
+    data = shlex.quote(_seen_from(made.looked.data, file))
+    yield _NO_BOUNDS.format(columns=", ".join(amounts), data=data, first=shlex.quote(amounts[-1]), found=found)
+    if possible:
+        yield _block("middle", "median", f"the median of {amounts[-1]}", _SEARCHED, column=amounts[-1])
+
+
+def _is_possible(made: Choices, column: str) -> bool:
+    """Whether a median is found without bounds, as far as that is public: among few units it is always withheld."""
     try:
-        getincrementaldecoder("utf-8")().decode(beginning)
-    except UnicodeDecodeError:
+        made.table.median(column).mechanism(epsilon=_SEARCHED * float(made.epsilon)).check(None)
+    except InvalidValue:
         return False
     return True
 
 
-def _declared(types: dict[str, Kind]) -> dict[str, str] | None:
-    return dict(types) or None
-
-
-def _questions(table: PrivateTable, bounds: Mapping[str, tuple[float, float]]) -> str:
-    unit = _unit(table)
-    numbers = [name for name, kind in table.schema.items() if kind in _NUMBERS and name != unit]
-    words = [name for name, kind in table.schema.items() if kind == "text" and name != unit]
-    first = next((name for name in table.schema if name != unit), unit) or ""
-    filled = f"{_identifier(first)} IS NOT NULL"
-    blocks = [_block("filled", "count", f"how many rows have a value of {first}", where=filled)]
-    if words:
-        label = f"which values of {words[0]} are common"
-        blocks.append(_block("common", "discover", label, delta=5e-7, column=words[0], count="rows"))
-    if numbers:
-        column = next(iter(bounds), numbers[-1])
-        of: dict[str, object] = {"column": column, "bounds": list(bounds.get(column, ()))}
-        if _worth_asking(table, column):
-            blocks.append(_block("clipped", "lost", f"how much of {column} lies outside of its bounds", **of))
-        blocks += [
-            _block("average", "mean", f"the mean of {column}", **of),
-            _block("bands", "histogram", f"rows by {column}", **of, bins=_BINS),
-            *_busy(table, column, of),
-            _block("middle", "median", f"the median of {column}", **of),
-        ]
-    return "".join(blocks)
-
-
-def _busy(table: PrivateTable, column: str, of: Mapping[str, object]) -> list[str]:
+def _busy(made: Choices, column: str, of: Mapping[str, Any], share: float) -> Iterator[str]:
     """Which bands have half of an equal share of the units; nothing if twice that, or none, may be misjudged.
 
-    The number of units is public here; that of rows only if each is one.
+    Asks only where the number of units is public; that of rows is only if each is one.
     """
-    whose = _of_units(table)
-    half = whose.size // (2 * _BINS)
+    if made.neighbours != "substitute":
+        return
+    half = made.table.size // (2 * _BINS)
     threshold = half - half % 10 ** max(len(str(half)) - 2, 0)  # two digits
-    counted: Of = "rows" if whose.unit.column is None else "units"
-    cells = whose.histogram(column, bins=_BINS, bounds=(0, 1), of=counted)
-    finder: Any = cells.above(threshold, at_most=_BINS).mechanism(epsilon=_SHARE)
+    counted: Any = "rows" if made.unit is None else "units"
+    cells = made.table.histogram(column, bins=_BINS, bounds=(0, 1), of=counted)
+    finder: Any = cells.above(threshold, at_most=_BINS).mechanism(epsilon=share * float(made.epsilon))
     margin = ceil(finder.noise.margin("0.95", n=_BINS))
-    if margin > threshold:
-        return []
-    label = f"which bands have more than {threshold:,} {counted}; sure of those with {margin:,} more or less"
-    rest: dict[str, object] = {} if counted == "rows" else {"count": counted}
-    return [_block("busy", "above", label, **of, bins=_BINS, threshold=threshold, at_most=_BINS, **rest)]
+    if margin <= threshold:
+        label = f"which bands have more than {threshold:,} {counted}; sure of those with {margin:,} more or less"
+        rest: dict[str, object] = {} if counted == "rows" else {"count": counted}
+        yield _block("busy", "above", label, share, **of, bins=_BINS, threshold=threshold, at_most=_BINS, **rest)
 
 
-def _of_units(table: PrivateTable) -> PrivateTable:
-    """The table of those whom rows are about, as the starter states them."""
-    unit = _unit(table)
-    return table if unit is None else replace(table, unit=Unit(unit, rows=_ROWS))
+def _worth_asking(made: Choices, column: str, share: float) -> bool:
+    """Whether what is lost to bounds will be known within ten percentage points, as far as that is public."""
+    if made.neighbours != "substitute":
+        return True
+    size = made.table.size
+    asked: Any = made.table.lost(column, bounds=(0, 1)).mechanism(epsilon=share * float(made.epsilon))
+    return bool(asked.expected_error(size, size) <= 0.1)
 
 
-def _worth_asking(table: PrivateTable, column: str) -> bool:
-    """Whether what is lost to bounds will be known within ten percentage points. The number of units is public here."""
-    whose = _of_units(table)
-    asked: Any = whose.lost(column, bounds=(0, 1)).mechanism(epsilon=_SHARE)
-    return bool(asked.expected_error(whose.size, whose.size) <= 0.1)
-
-
-def _block(name: str, kind: str, label: str, **values: object) -> str:
+def _block(name: str, kind: str, label: str, share: float, **values: object) -> str:
     lines = [f"\n# {KINDS[kind].help}", "[[question]]", f"name = {_quoted(name)}", f"kind = {_quoted(kind)}"]
-    lines += [f"label = {_quoted(label)}", f"share = {_SHARE}"]
-    for key, value in values.items():
-        lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}{_BLANK if value == [] else ''}")
+    lines += [f"label = {_quoted(label)}", f"share = {share}"]
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     known = [key for key in KINDS[kind].keys if key.name not in values]
     lines += [f"# {key.name}: {key.help}" for key in known]
     return "\n".join(lines) + "\n"

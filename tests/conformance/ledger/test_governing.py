@@ -105,8 +105,9 @@ def test_the_audit_trail_adds_up(new_ledger: NewLedger, tmp_path: Path) -> None:
     assert " ".join(event.kind for event in ledger.audit_trail()) == kinds
     books, again = replay(ledger.audit_trail())
     assert again == head == ledger.export(tmp_path / "trail.jsonl")
-    assert books.accounts["study",][:4] == (ledger.limit, ledger.spent, ledger.reserved, False)
-    assert books.accounts["study", "alice"].spent == Cost(0.25, delta="1e-6")
+    own = books.accounts["study",]
+    assert (own.limit, own.charged.cost, own.reserved.cost) == (ledger.limit, ledger.spent, ledger.reserved)
+    assert books.accounts["study", "alice"].charged.cost == Cost(0.25, delta="1e-6")
     *lines, end = [json.loads(line) for line in (tmp_path / "trail.jsonl").read_text().splitlines()]
     assert [line["line"]["sequence"] for line in lines] == list(range(1, 13))
     guarantees: dict[str, object] = {}

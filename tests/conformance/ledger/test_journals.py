@@ -10,8 +10,7 @@ import pytest
 import expost as xp
 from books import NewLedger
 from expost import Cost, Guarantee, Ledger
-from expost.accounting.amounts import NO_AMOUNTS, Amounts
-from expost.accounting.tariff import Charge, together
+from expost.accounting.amounts import NO_AMOUNTS, Amounts, together
 from expost.ledger.following import run_following
 from expost.ledger.imagined import Imagined
 from expost.ledger.journal import Posting, forfeits, new_journal, post, postings_of, postings_text
@@ -312,7 +311,7 @@ def test_prices_are_posted_as_they_were(new_ledger: NewLedger) -> None:
     made = post(ledger, kept(journal))
     assert [entry.amounts for entry in made] == [entry.amounts for entry in journal.entries()]
     assert ledger.meters == journal.meters
-    assert ledger._store.balances(("ledger",))[0].meters == journal._store.balances(("ledger",))[0].meters
+    assert ledger._store.balances(("ledger",))[0].charged == journal._store.balances(("ledger",))[0].charged
     assert post(ledger, kept(journal)) == made
     assert ledger.meters == journal.meters
     ledger.verify()
@@ -331,7 +330,7 @@ def test_a_journal_of_an_account_with_the_basic_sum_alone_takes_delta(new_ledger
     ledger.verify()
 
 
-def charge_of(ledger: Ledger, *plans: Any) -> Charge:
+def charge_of(ledger: Ledger, *plans: Any) -> Amounts:
     """What is set aside for these."""
     return together([Imagined.of(ledger).charges(plan)[0] for plan in plans])
 
@@ -364,12 +363,11 @@ def test_what_was_set_aside_is_charged_on_every_meter(new_ledger: NewLedger, kin
     account = ledger.create_account("a", epsilon=3, delta="1e-12" if basic_alone else "1e-4")
     held = charge_of(account, *(plan for kind in kinds.split() for plan in PLANS[kind]))
     made = post(account, forfeits(account, held, "lost", "late"))
-    cost, amounts = together([Charge(entry.charged or Cost(0), entry.amounts or NO_AMOUNTS) for entry in made])
+    amounts = together(entry.amounts or NO_AMOUNTS for entry in made)
     assert {entry.state for entry in made} == {"forfeited"}
-    assert cost == held.cost
-    assert (amounts.renyi, amounts.others) == (held.amounts.renyi, held.amounts.others)
-    assert (bool(amounts.unpriced), bool(amounts.foreign)) == (bool(held.amounts.unpriced), bool(held.amounts.foreign))
-    assert amounts.foreign or amounts.normal == held.amounts.normal  # where something is foreign, that meter is closed
+    assert (amounts.cost, amounts.renyi, amounts.others) == (held.cost, held.renyi, held.others)
+    assert (bool(amounts.unpriced), bool(amounts.foreign)) == (bool(held.unpriced), bool(held.foreign))
+    assert amounts.foreign or amounts.normal == held.normal  # where something is foreign, that meter is closed
     assert post(account, forfeits(account, held, "lost", "late")) == made
     ledger.verify()
 
@@ -383,8 +381,8 @@ def test_what_was_set_aside_on_the_meter_of_gaussian_noise_alone_is_charged_ther
         ledger.run(GAUSSIAN, on=0)
     held = charge_of(account, *PLANS["gaussian"])
     assert Imagined.of(account).after(held) is not None
-    assert held.amounts == Amounts(held.amounts.renyi, held.amounts.normal)
+    assert held == Amounts(held.epsilon, held.delta, held.renyi, held.normal)
     (entry,) = post(account, forfeits(account, held, "lost", "late"))
-    assert (entry.state, entry.charged, entry.amounts) == ("forfeited", *held)
+    assert (entry.state, entry.charged, entry.amounts) == ("forfeited", held.cost, held)
     assert account.spent == held.cost
     ledger.verify()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost import Cost, Guarantee
-from expost.accounting.amounts import ABSENT, CONCENTRATED, Amounts, Capacity
+from expost.accounting.amounts import ABSENT, CONCENTRATED, Amounts, capacity_with
 from expost.accounting.capacities import (
     LedgerMeters,
     RenyiAccounting,
@@ -20,7 +20,7 @@ from expost.accounting.capacities import (
 )
 from expost.accounting.losses import GaussianNoise
 from expost.accounting.renyi import Prices, tangent_prices
-from expost.accounting.tariff import Charge, Tariff, tariff_of_guarantee, tariff_of_mechanism
+from expost.accounting.tariff import Tariff, tariff_of_guarantee, tariff_of_mechanism
 from expost.errors import InvalidValue, UnknownPart
 
 LIMIT = Cost(1, delta=1e-6)
@@ -32,7 +32,7 @@ def test_a_pure_guarantee_is_priced_on_every_meter() -> None:
     tariff, prices = tariff_of_guarantee(INTERACTION, ORDER, interactive=False), tangent_prices(INTERACTION, ORDER)
     for part in ("worst", "third"):
         cost = INTERACTION.cost_of(part)
-        assert tariff.of(part) == Charge(cost, Amounts(prices.of(part), 0, cost.epsilon_units, 0, 0))
+        assert tariff.of(part) == Amounts.of(cost)._replace(renyi=prices.of(part), others=cost.epsilon_units)
     assert tariff.worst == tariff.of("worst")
     assert tariff.best == tariff.of("third")
     with pytest.raises(UnknownPart):
@@ -43,31 +43,32 @@ def test_normal_noise_takes_no_delta_unless_the_basic_sum_is_alone() -> None:
     noise = xp.Gaussian(epsilon=0.1, delta=1e-7, sensitivity=1)
     without = tariff_of_mechanism(noise, ORDER, interactive=False)
     squared = noise.gaussian_prices().worst
-    assert without.worst == Charge(Cost(0), Amounts(noise.renyi_prices(ORDER).worst, squared, 0, 1, 0))
+    assert without.worst == Amounts(0, 0, noise.renyi_prices(ORDER).worst, squared, 0, 1, 0)
     taking = tariff_of_mechanism(noise, ORDER, interactive=False, basic_alone=True)
-    assert taking.worst == Charge(Cost(0.1, 1e-7), Amounts(noise.renyi_prices(ORDER).worst, squared, 0, 0, 0))
+    assert taking.worst == Amounts(10**11, 10**11, noise.renyi_prices(ORDER).worst, squared, 0, 0, 0)
 
 
 def test_concentrated_noise_is_foreign_to_the_gaussian_meter() -> None:
     noise = xp.DiscreteGaussian(rho=0.001, delta=1e-7, sensitivity=1)
-    assert tariff_of_mechanism(noise, ORDER, interactive=False).worst.amounts[1:] == (2 * 10**9, 0, 1, CONCENTRATED)
+    assert tariff_of_mechanism(noise, ORDER, interactive=False).worst[3:] == (2 * 10**9, 0, 1, CONCENTRATED)
 
 
 def test_steps_are_paid_one_by_one() -> None:
     walk = xp.Iterative(steps=(GaussianNoise(50),) * 20, stops=(5, 20), delta=1e-6, sensitivity=1)
     tariff = tariff_of_mechanism(walk, ORDER, interactive=True)
-    first, whole = tariff.of(5).amounts, tariff.of(20).amounts
+    first, whole = tariff.of(5), tariff.of(20)
     assert (4 * first.renyi, 4 * first.normal) == (whole.renyi, whole.normal)
-    assert tariff.worst == Charge(Cost(0), whole)
+    assert tariff.worst == whole
+    assert not whole.cost
 
 
 def test_an_interaction_that_needs_a_delta_costs_its_epsilon_at_every_order() -> None:
     guarantee = Guarantee({"yes": "0.1", "no": "0.02"}, "1e-9")
     talk, once = (tariff_of_guarantee(guarantee, ORDER, interactive=kind) for kind in (True, False))
-    assert (talk.of("yes").amounts.renyi, talk.of("no").amounts.renyi) == (10**11, 2 * 10**10)
+    assert (talk.of("yes").renyi, talk.of("no").renyi) == (10**11, 2 * 10**10)
     assert talk.takes_delta
     assert once.takes_delta
-    assert once.of("no").amounts.renyi < talk.of("no").amounts.renyi
+    assert once.of("no").renyi < talk.of("no").renyi
 
 
 def test_labels_that_are_not_listed_cost_the_most_that_they_may() -> None:
@@ -84,7 +85,7 @@ def test_labels_that_are_not_listed_cost_the_most_that_they_may() -> None:
             return None
 
     tariff = tariff_of_mechanism(Odd(), ORDER, interactive=False)  # type: ignore[arg-type]
-    assert (tariff.of("a").amounts.renyi, tariff.of("b").amounts.renyi, tariff.of("c").amounts.renyi) == (3, 9, 9)
+    assert (tariff.of("a").renyi, tariff.of("b").renyi, tariff.of("c").renyi) == (3, 9, 9)
 
 
 @pytest.mark.parametrize(("renyi", "normal"), [((1,), None), ((1, -1), None), ((1, 2**62), None), ((1, 2), (1,))])
@@ -141,23 +142,24 @@ def test_shares_never_exceed_delta_and_never_fall(delta: int, more: int, odd: in
 def test_a_limit_without_room_leaves_the_basic_sum_for_good() -> None:
     meters, small = RenyiAccounting().under(LIMIT), Cost("0.1", "1e-7")
     capacity = meters.capacity(small)
-    assert capacity == Capacity(10**11, ABSENT, ABSENT, 0)
-    assert meters.raised(LIMIT, capacity) == Capacity(10**12, ABSENT, ABSENT, 0)
-    assert meters.allows(LIMIT, Capacity(10**12, ABSENT, ABSENT, 0))
-    assert not meters.allows(small, Capacity(10**11, 0, ABSENT, 0))
-    assert not meters.allows(Cost(1), Capacity(0, 5, ABSENT, 0))
-    assert not meters.allows(Cost(1), Capacity(0, ABSENT, 5, 0))
+    assert capacity == capacity_with(small, 10**11, ABSENT, ABSENT, 0)
+    assert meters.raised(LIMIT, capacity) == capacity_with(LIMIT, 10**12, ABSENT, ABSENT, 0)
+    assert meters.allows(LIMIT, capacity_with(LIMIT, 10**12, ABSENT, ABSENT, 0))
+    assert not meters.allows(LIMIT, capacity_with(Cost(2), 10**12, ABSENT, ABSENT, 0))
+    assert not meters.allows(small, capacity_with(small, 10**11, 0, ABSENT, 0))
+    assert not meters.allows(Cost(1), capacity_with(Cost(1), 0, 5, ABSENT, 0))
+    assert not meters.allows(Cost(1), capacity_with(Cost(1), 0, ABSENT, 5, 0))
 
 
 def test_affordable_is_the_most_of_any_meter() -> None:
     meters = RenyiAccounting(order=22).under(LIMIT)
-    capacity = Capacity(0, 10**9, 8 * 10**9, 5)
-    assert affordable(meters, capacity, 7, Amounts()).epsilon > 10**9
-    assert affordable(meters, capacity, -1, Amounts(renyi=2 * 10**9)).epsilon == 5
-    assert affordable(meters, capacity, 7, Amounts(renyi=2 * 10**9, others=6)).epsilon == 7
-    assert affordable(meters, capacity, 7, Amounts(unpriced=1, foreign=1)).rho == 10**9 // 22
-    assert affordable(meters, capacity, 7, Amounts()).rho == 4 * 10**9
-    full = affordable(meters, capacity, -1, Amounts(renyi=2 * 10**9, foreign=1))
+    capacity = Amounts(7, 0, 10**9, 8 * 10**9, 5)
+    assert affordable(meters, capacity, Amounts()).epsilon > 10**9
+    assert affordable(meters, capacity, Amounts(8, renyi=2 * 10**9)).epsilon == 5
+    assert affordable(meters, capacity, Amounts(renyi=2 * 10**9, others=6)).epsilon == 7
+    assert affordable(meters, capacity, Amounts(unpriced=1, foreign=1)).rho == 10**9 // 22
+    assert affordable(meters, capacity, Amounts()).rho == 4 * 10**9
+    full = affordable(meters, capacity, Amounts(8, renyi=2 * 10**9, foreign=1))
     assert (full.epsilon, full.rho) == (0, 0)
 
 

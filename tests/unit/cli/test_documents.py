@@ -14,7 +14,7 @@ from expost.cli.console import CODES
 from expost.cli.main import app
 from expost.data.expression.reference import expression_reference
 from expost.study import parse_study, plan_study, run_study
-from expost.study.reference import study_reference
+from expost.study.reference import key_reference, kind_reference, model_reference
 from studies import write_people
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,13 @@ def test_the_study_in_the_guide_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reference"), [("study.md", study_reference), ("expressions.md", expression_reference)]
+    ("name", "reference"),
+    [
+        ("study-keys.md", key_reference),
+        ("study-kinds.md", kind_reference),
+        ("study-models.md", model_reference),
+        ("expressions.md", expression_reference),
+    ],
 )
 def test_the_reference_is_the_table(name: str, reference: Callable[[], str]) -> None:
     page = ROOT / "docs" / name

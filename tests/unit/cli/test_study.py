@@ -54,21 +54,35 @@ def test_on_a_terminal_answers_stand_on_lines_of_their_own(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("expost ", ["init", "plan", "run", "report", "answers", "audit", "serve", "ledger", "token", "job"]),
+        (
+            "expost ",
+            ["example", "init", "plan", "run", "report", "answers", "audit", "serve", "ledger", "token", "job"],
+        ),
         ("expost pl", ["plan"]),
         ("expost ledger create --neighbours ", ["add-remove", "substitute"]),
         ("expost run --re", ["--record", "--report", "--rehearse"]),
+        ("expost run ", ["old/", "visits.toml"]),
+        ("expost run old/", ["old/first.toml"]),
+        ("expost report v", ["visits.run.json", "visits.toml"]),
+        ("expost init vis", ["visits.csv", "visits.parquet"]),
+        ("expost answers no/", []),
     ],
 )
-def test_bash_completes(typed: str, offered: list[str]) -> None:
+def test_bash_completes(tmp_path: Path, typed: str, offered: list[str]) -> None:
     """What bash gets when it asks, as the script of --show-completion asks."""
+    (tmp_path / "old").mkdir()
+    for name in ("visits.toml", "visits.csv", "visits.parquet", "visits.run.json", "visits.html", "old/first.toml"):
+        (tmp_path / name).touch()
     environment = {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),  # which may be relative
         "_EXPOST_COMPLETE": "complete_bash",
         "COMP_WORDS": typed,
         "COMP_CWORD": str(typed.count(" ")),
     }
-    asked = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=600, check=True)
+    asked = subprocess.run(
+        COMMAND, env=environment, capture_output=True, text=True, timeout=600, check=True, cwd=tmp_path
+    )
     assert asked.stdout.split() == offered
 
 
@@ -90,6 +104,35 @@ def test_an_interrupt_charges_and_says_so(tmp_path: Path) -> None:
     assert [question["state"] for question in record["questions"]] == ["lost"]
     assert record["ledger"]["spent"]["epsilon"] == "0.5"
     assert again.exit_code == 1
+
+
+@pytest.mark.parametrize("wrapped", ["plan", "report"])
+def test_an_interrupt_before_anything_was_sampled_says_so(tmp_path: Path, wrapped: str) -> None:
+    """Before: "what was being sampled is charged its worst case", whatever was interrupted."""
+    path = write_study(tmp_path, COUNT)
+    program = (
+        "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "import expost.study.parse as p; p.refuse_data = lambda *a: os.kill(os.getpid(), signal.SIGINT); "
+        "from expost.cli import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, wrapped, str(path)], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "interrupted: nothing was being sampled\n")
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    """Also where permissions allow it. Before: "report: …" was printed, and then that it cannot be written."""
+    study = write_study(tmp_path, COUNT)
+    for place in ("/proc/x.html", str(tmp_path), str(tmp_path / "none" / "x.html")):
+        result = RUNNER.invoke(app, ["run", str(study), "--report", place])
+        assert result.exit_code == 2
+        assert "cannot be written" in result.stderr
+        assert result.stdout == ""
+        assert not (tmp_path / "books.db").exists()
+    page = tmp_path / "page.html"
+    assert f"report: {page}" in RUNNER.invoke(app, ["run", str(study), "--report", str(page)]).stdout
+    assert page.read_text().startswith("<!")
 
 
 def test_init_says_what_to_type_next(tmp_path: Path) -> None:

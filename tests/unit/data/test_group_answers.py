@@ -196,7 +196,7 @@ def test_what_is_publicly_wrong_is_refused(frame: pd.DataFrame) -> None:
         ((), ["a"], "one or more"), (("city", "city"), [("a", "a")], "different"), (("city",), "ab", "a list"),
         (("city",), 5, "a list"), (("city",), [("a", 1)], "for each of 1"), (("city", "year"), ["a"], "for each of 2"),
         (("city",), ["a", "a"], "different"), (("city",), [], "1 to 10000"), (("city",), [1], "of another kind"),
-        (("city", "year"), {"city": ["a"]}, "need values of 'year'"), (("x",), [1.0], "a key needs"),
+        (("city", "year"), {"city": ["a"]}, "need values of 'year'"), (("x",), [1.5], "keys of numbers are whole"),
         (("city",), pl.DataFrame({"town": ["a"]}), "need values of 'city'"),
         (("city",), pa.table({"town": ["a"]}), "need values of 'city'"),
     ):  # fmt: skip

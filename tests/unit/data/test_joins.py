@@ -145,6 +145,9 @@ def test_bins_and_bounds() -> None:
         ("bin(n, 0, 18, 65)", {"n": 65}, None),
         ("bin(x, 0, 0.5, 1)", {"x": 0.7}, 0.5), ("bin(x, 0, 0.5, 1)", {"x": float("nan")}, None),
         ("bin(n, 0, 1)", {"n": None}, None), ("clip(n, 2, 30)", {"n": 1}, 2), ("clip(n, 2, 30)", {"n": 31}, 30),
+        ("whole(n)", {"n": 3}, 3), ("whole(x)", {"x": 3.0}, 3), ("whole(x)", {"x": -0.0}, 0),
+        ("whole(x)", {"x": 2.5}, None), ("whole(x)", {"x": float("nan")}, None), ("whole(x)", {"x": 1e300}, None),
+        ("whole(x)", {"x": float("-inf")}, None), ("whole(x)", {"x": None}, None),
         ("clip(n, 2, 30)", {"n": None}, None), ("clip(x, 0, 1)", {"x": float("inf")}, 1.0),
     ):  # fmt: skip
         assert evaluate(parse(text, schema), row) == value, text

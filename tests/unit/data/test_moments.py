@@ -1,13 +1,15 @@
 """Variances, covariances, correlations and regressions of tables: what one unit moves, truths, filters, refusals."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -291,3 +293,30 @@ def test_what_is_publicly_wrong_is_refused(connection: duckdb.DuckDBPyConnection
     with pytest.raises(InvalidValue, match="from 1 to 20"):
         table.regression(["x"] * 20, "y", bounds=[(0, 1)] * 20, target_bounds=(0, 1))
     assert "variance of x (0 … 1), missing 0" in repr(table.variance("x", bounds=(0, 1), missing=0))
+
+
+SPREADS: dict[str, Callable[[xp.PrivateTable], Any]] = {
+    "variance": lambda t: t.variance("x", bounds=(-1, 1), missing=0),
+    "covariance": lambda t: t.covariance("x", "y", bounds=[(-1, 1), (-1, 1)], missing=0),
+    "correlation": lambda t: t.correlation("x", "y", bounds=[(-1, 1), (-1, 1)], missing=0),
+    "regression": lambda t: t.regression(["x"], "y", bounds=(-1, 1), target_bounds=(-1, 1), missing=0),
+}
+
+
+@pytest.mark.parametrize("name", SPREADS)
+def test_rows_need_no_order(name: str, tmp_path: Path) -> None:
+    """Records whose number is public: a folder of partitions, as Spark, gives them in any order."""
+    chance = np.random.default_rng(1)
+    x = chance.uniform(-1, 1, 600)
+    frame = pd.DataFrame({"x": x, "y": x / 2 + chance.uniform(-0.2, 0.2, 600)})
+    for part in range(3):
+        (tmp_path / f"part={part}").mkdir()
+        frame[part::3].to_parquet(tmp_path / f"part={part}" / "rows.parquet")
+    read: dict[str, Any] = {"unit": "row", "neighbours": "substitute"}
+    folder = xp.read(tmp_path, partitions={"part": "integer"}, **read)
+    assert not folder.ordered
+    ledger = xp.Ledger(epsilon=1000, noise=xp.SeededNoise(1))
+    found, ours = (ledger.run(SPREADS[name](table), epsilon=200) for table in (folder, xp.read(frame, **read)))
+    assert found.charged == ours.charged
+    for one, other in zip(found.frame["value"], ours.frame["value"], strict=True):
+        assert one == pytest.approx(other, abs=0.01)

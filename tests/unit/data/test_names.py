@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.data.expression import evaluate, parse, read_value
-from expost.data.expression.expression import quoted_name
+from expost.data.expression.meant import quoted_name
 from expost.data.expression.tree import Stated
 from expost.errors import InvalidStudy, InvalidValue
 from expost.questions import NumericStatistic

@@ -118,6 +118,7 @@ def test_a_ledger_shows_its_balance(accounting: Any) -> None:
     drawn = book.plot(axes())
     assert [text.get_text() for text in drawn.get_yticklabels()] == ["<b>"]
     assert [bar.get_width() for bar in drawn.patches][:2] == [3, 0]
+    assert [text.get_text() for text in drawn.texts] == ["spent 3", "remaining 1"]
 
 
 def test_a_table_shows_names_and_rules_alone(table: xp.PrivateTable) -> None:
@@ -151,16 +152,25 @@ def test_answers_are_plotted_with_their_errors(table: xp.PrivateTable) -> None:
     ]  # the total is no point
     assert means.get_yticklabels()[1].get_text() == "Rome, False"
     assert means.get_xlabel() == "m"
-    many_cells = xp.Frame(("what", "k", *NUMBERS), tuple(("n", f"{i}", i, i - 1, i + 1, 1) for i in range(20)))
+    assert means.get_title(loc="left") == "M by city and x > 40\nwith intervals at 95 %, of each by itself"
+    assert [text.get_text().partition(" ")[0] for text in means.texts] == [
+        f"{each:.2f}" for each in answers.value["m"].values()
+    ]
+    many_cells = xp.Frame(("what", "k", *NUMBERS), tuple(("n", f"number {i}", i, i - 1, i + 1, 1) for i in range(20)))
     lying = many_cells.plot(ax=axes())
     assert [bar.get_width() for bar in lying.patches] == list(range(20))
     assert lying.get_xlabel() == "n"
     middles = answers.plot("median", ax=axes())  # errors in ranks are not drawn as errors of values
-    assert middles.get_title() == ""
+    assert middles.get_title(loc="left") == "Median by city and x > 40"
     many = book.run(table.quantile("x", [0.25, 0.5, 0.75], bounds=(0, 80)).mechanism(epsilon=5))
     assert many.frame.names == ("what", "quantile", "value", "low", "high", "error")
     points = many.plot(ax=axes()).collections[-1].get_offsets()
     assert tuple(points[:, 0]) == many.output
+    drawn = many.plot(ax=axes())
+    assert drawn.get_title(loc="left") == "Quantiles of x"
+    assert [text.get_text() for text in drawn.get_yticklabels()] == ["25 %", "median", "75 %"]
+    shares = book.run(table.by("city", keys=["Rome", "Oslo"]).share("x > 40"), epsilon=5)
+    assert shares.plot(ax=axes()).get_xlabel() == "share of x > 40, %"
     with pytest.raises(InvalidValue, match="no 'city' to plot: there are 'n', 'm', 'median'"):
         answers.plot("city")
     with pytest.raises(InvalidValue, match="no column of numbers"):

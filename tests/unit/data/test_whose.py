@@ -167,7 +167,7 @@ def test_a_study_and_python_agree(unit: str, stated: str, tmp_path: Path) -> Non
     try:
         ledger.quote([question])
     except xp.errors.UnitMismatch:
-        with pytest.raises(InvalidStudy, match="has another unit"):
+        with pytest.raises(InvalidStudy, match="unit: ledger"):
             plan_study(read_study(path))
     else:
         assert plan_study(read_study(path)).fits

@@ -12,7 +12,14 @@ from sklearn.model_selection import cross_val_score
 
 import expost as xp
 from estimators import passes_checks
-from expost.learn import PrivateLinearSVC, PrivateLogisticRegression, StableRegressor, TestedLogisticRegression
+from expost.learn import (
+    PrivateEarlyStoppingClassifier,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSearchCV,
+    StableRegressor,
+    TestedLogisticRegression,
+)
 from expost.learn.reading import features_of, numbers_of
 
 MUCH: dict[str, Any] = {"epsilon": 10**5, "norm": 4, "classes": "observed"}
@@ -25,6 +32,7 @@ ROBUST = StableRegressor(epsilon=1, delta=1e-6, cell=0.5, blocks=2, bounds=(-1, 
     [
         PrivateLogisticRegression(**MUCH),
         PrivateLinearSVC(**MUCH, perturbation="output"),
+        PrivateEarlyStoppingClassifier(epsilon=100, delta=1e-6, norm=4, classes="observed", steps=40, every=40),
         TestedLogisticRegression(**MUCH, test_share=0.1, threshold=2, regularizer=0.001),
     ],
 )
@@ -227,3 +235,77 @@ def test_public_mistakes() -> None:
             PrivateLogisticRegression(**{**usual, **wrong}).fit(features, labels)
     with pytest.raises(xp.InvalidValue, match="one each"):
         PrivateLogisticRegression(**usual).fit(features, labels[:-1])
+
+
+EARLY: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "norm": 3, "classes": ["no", "yes"]}
+
+
+def test_training_stops_when_it_is_good_enough_and_the_rest_is_refunded() -> None:
+    features, labels = halves(6000)
+    ledger = xp.Ledger(epsilon=3, delta=1e-5, noise=xp.SeededNoise(0))
+    model = PrivateEarlyStoppingClassifier(**EARLY, good_enough=0.85, ledger=ledger)
+    assert model.fit(features, labels).steps_ < 5
+    assert ledger.spent == model.charged_ == model.release_.charged
+    assert model.charged_.epsilon + model.refunded_.epsilon == pytest.approx(1, abs=0.01)
+    assert model.charged_.epsilon < 0.7
+    assert model.score_ > 0.85
+    assert model.score(features, labels) > 0.85
+    model.set_params(good_enough=None, patience=None).fit(features, labels)
+    assert (model.steps_, model.score_, model.refunded_.epsilon) == (10, None, 0)
+    assert model.score(features, labels) > 0.95
+    assert model.coef_.shape == (1, 2)
+    assert ((model.predict_proba(features)[:, 1] > 0.5) == (model.predict(features) == "yes")).all()
+
+
+def test_training_takes_as_many_classes_as_there_are() -> None:
+    features, _ = halves(6000)
+    labels = (features[:, 0] > 0).astype(int) + 2 * (features[:, 1] > 0)
+    model = PrivateEarlyStoppingClassifier(**{**EARLY, "classes": range(4)}, patience=None).fit(features, labels)
+    assert model.score(features, labels) > 0.9
+    chances = model.predict_proba(features)
+    assert chances.sum(axis=1) == pytest.approx(1)
+    assert (chances.argmax(axis=1) == model.predict(features)).all()
+
+
+def test_probabilities_of_training_are_probabilities() -> None:
+    """With much data and all steps: labels by chance, of which seven of ten are of one class."""
+    rng = np.random.default_rng(3)
+    features, labels = 0.1 * rng.normal(size=(20_000, 3)), rng.random(20_000) < 0.7
+    given: dict[str, Any] = {**EARLY, "classes": [False, True], "epsilon": 8, "norm": 1, "steps": 60, "every": 60}
+    fit = PrivateEarlyStoppingClassifier(**given, learning_rate=4).fit(features, labels)
+    assert fit.predict_proba(features)[:, 1].mean() == pytest.approx(0.7, abs=0.03)
+
+
+def test_training_is_tuned_by_a_search() -> None:
+    features, labels = halves(4000)
+    inner = PrivateEarlyStoppingClassifier(**EARLY)
+    ledger = xp.Ledger(epsilon=3, delta=1e-3, noise=xp.SeededNoise(0))
+    search = PrivateSearchCV(estimator=inner, param_grid={"learning_rate": [0.01, 8]}, ledger=ledger)
+    assert search.fit(features, labels).score(features, labels) > 0.85
+    assert search.best_estimator_.charged_ == ledger.spent
+
+
+@pytest.mark.parametrize("what", SECRETS)
+def test_training_reads_single_values_without_an_error(what: str) -> None:
+    features, labels = halves(200)
+    odd_features, odd_labels = features.astype(object), labels.astype(object)
+    odd_features[3, 1] = odd_labels[4] = SECRETS[what]
+    ledger = xp.Ledger(epsilon=1, delta=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PrivateEarlyStoppingClassifier(**EARLY, good_enough=0.9, ledger=ledger).fit(odd_features, odd_labels)
+    assert model.predict(odd_features).shape == (200,)
+
+
+def test_public_mistakes_of_training_cost_nothing() -> None:
+    features, labels = halves(20)
+    ledger = xp.Ledger(epsilon=1, delta=1e-6)
+    for wrong, says in (
+        ({"good_enough": 90}, "such as 0.9"),
+        ({"steps": 15, "every": 10}, "multiple of every"),
+        ({"patience": 1}, "patience"),
+        ({"delta": 0}, "δ"),
+    ):
+        with pytest.raises(xp.InvalidValue, match=says):
+            PrivateEarlyStoppingClassifier(**{**EARLY, **wrong}, ledger=ledger).fit(features, labels)
+    assert ledger.spent == xp.Cost(0)

@@ -186,7 +186,7 @@ def test_without_recovery_balances_are_checked_all_the_same(new_url: Callable[[]
     """Found: what was reserved, and lowered by hand, could be reserved once more."""
     url = new_url()
     make(url).reserve(GUARANTEE)
-    execute(url, "UPDATE expost_account SET epsilon_reserved = 0, delta_reserved = 0")
+    execute(url, "UPDATE expost_account SET reserved_epsilon = 0, reserved_delta = 0")
     with pytest.raises(xp.errors.LedgerCorrupt, match="changed by hand"):
         Ledger.load(url, "study", recover=False, settings=Settings(patience=9)).reserve(GUARANTEE)
 

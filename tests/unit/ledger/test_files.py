@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import GUARANTEE, backup_of, file_of, make
+from books import GUARANTEE, backup_of, execute, file_of, make
 from expost import Ledger
 from expost.ledger import Settings, ledgers
 from expost.ledger.address import open_store
-from expost.ledger.sqlite.identity import identity_of
+from expost.ledger.entry import Note
+from expost.ledger.sqlite.guard import Guard
+from expost.ledger.sqlite.identity import Header
 
 pytestmark = pytest.mark.slow
 
@@ -184,16 +186,72 @@ def test_entries_of_an_account_are_found_by_account(sqlite_url: Callable[[], str
     assert all("expost_entry_account (account=? AND number>? AND number<?)" in plan for plan in plans), plans
 
 
-def test_a_file_is_identified_without_asking_for_its_times(tmp_path: Path) -> None:
-    """By any of its names, and as an open file; another one is another."""
-    path, other, link = tmp_path / "books.db", tmp_path / "other.db", tmp_path / "link.db"
-    path.write_bytes(b"x")
-    other.write_bytes(b"x")
-    os.link(path, link)
-    file = os.open(path, os.O_RDONLY)
-    assert identity_of(bytes(path)) == identity_of(bytes(link)) == identity_of(file)
-    assert identity_of(bytes(path)) != identity_of(bytes(other))
-    os.close(file)
-    for gone in (bytes(tmp_path / "none.db"), file):
-        with pytest.raises(OSError, match="Errno"):
-            identity_of(gone)
+def checkpoint(url: str) -> None:
+    """By another process, as it were."""
+    execute(url, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def spend(ledger: Ledger, times: int) -> None:
+    for _ in range(times):
+        ledger.reserve(GUARANTEE).settle("small")
+
+
+@pytest.mark.parametrize("locks", [True, False])
+@pytest.mark.parametrize("older", ["shorter", "as long", "a piece", "nothing of the kind"])
+def test_a_backup_that_is_copied_over_the_file_is_noticed(
+    sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, locks: bool, older: str
+) -> None:
+    """Found: in place, so that it was the same file; 4,000 more entries were acknowledged into one that nobody could
+    open."""
+    monkeypatch.setattr(Guard, "is_supported", locks and Guard.is_supported)
+    url = sqlite_url()
+    ledger, file = make(url, epsilon=10**4, delta=0.5), file_of(url)
+    spend(ledger, 60)
+    checkpoint(url)
+    old = file.read_bytes()
+    spend(ledger, 60)
+    checkpoint(url)
+    spend(ledger, 1)
+    length = file.stat().st_size
+    assert len(old) < length
+    with open(file, "r+b") as over:  # as cp does
+        text = {"shorter": old, "as long": old.ljust(length, b"\0"), "a piece": old[:5000]}.get(older, b"x" * length)
+        over.truncate(0)
+        over.write(text)
+    if not Guard.is_supported and len(text) == length:
+        return  # only the length is known there
+    for work in (lambda: ledger.reserve(GUARANTEE), lambda: ledger.close(by="me", reason="x")):
+        with pytest.raises(xp.errors.LedgerUnavailable, match=r"was written over .* nothing was acknowledged"):
+            work()
+
+
+@pytest.mark.skipif(not Guard.is_supported, reason="only the length is known there")
+def test_what_others_do_to_the_file_rightly_is_no_overwriting(sqlite_url: Callable[[], str]) -> None:
+    """Checkpoints, a mark for moves, and an administrator who shortens the file."""
+    url = sqlite_url()
+    ledger: Any = make(url, epsilon=10**4, delta=0.5)
+    for _ in range(5):
+        spend(ledger, 20)
+        checkpoint(url)
+    assert ledger._store._engine.mark()
+    spend(ledger, 20)
+    checkpoint(url)
+    ledger._store.drop_outputs(50, Note("me", "old"))
+    length = file_of(url).stat().st_size
+    execute(url, "CREATE TABLE filling AS SELECT randomblob(500000) AS x", "DROP TABLE filling", "VACUUM")
+    checkpoint(url)
+    spend(ledger, 20)
+    assert file_of(url).stat().st_size <= length + 10**5
+    ledger.verify()
+
+
+def test_headers_that_follow_one_another() -> None:
+    text = bytearray(100)
+    text[:16] = b"SQLite format 3\0"
+    text[24:32] = b"\0\0\0\5\0\0\0\7"
+    before = Header.read(bytes(text))
+    assert before == (5, 7, 0)
+    assert [Header(*later).follows(before) for later in ((5, 7, 0), (6, 3, 9), (5, 8, 0))] == [True] * 3
+    assert [Header(*later).follows(before) for later in ((4, 9, 0), (5, 6, 0))] == [False] * 2
+    assert not Header(9, 9, 2).follows(before._replace(mark=1))
+    assert Header.read(bytes(text[:99])) is None

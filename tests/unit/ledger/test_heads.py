@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,9 @@ import pytest
 import expost as xp
 from books import GUARANTEE, OWNER, backup_of, file_of, make, steps_of
 from expost import Ledger
-from expost.ledger import Settings
+from expost.ledger import Settings, transfer
 from expost.ledger.engine import Hold
-from expost.ledger.sqlite.heads import Heads
+from expost.ledger.heads import Heads
 from expost.ledger.trail import Head
 
 
@@ -145,6 +146,12 @@ def test_heads_that_cannot_be_read(sqlite_url: Callable[[], str]) -> None:
         with pytest.raises(xp.errors.LedgerUnavailable, match="let this user read the file"):
             work()
     heads.rmdir()
+    os.mkfifo(heads)  # found: it was waited for, for ever
+    for work in (lambda: ledger.reserve(GUARANTEE), ledger.verify):
+        with pytest.raises(xp.errors.LedgerUnavailable, match=r"not a plain file.*let this user read the file"):
+            work()
+    heads.unlink()
+    ledger.adopt_heads(**OWNER)
     ledger.reserve(GUARANTEE).settle("small")
 
 
@@ -213,7 +220,7 @@ def test_a_ledger_created_anew_is_noticed(sqlite_url: Callable[[], str]) -> None
     ledger.reserve(GUARANTEE).settle("small")
     ledger._store._engine.close()
     file_of(url).unlink()
-    with pytest.raises(xp.errors.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):
+    with pytest.raises(xp.errors.LedgerCorrupt, match=r"ends at line 0.*remove the file of heads"):  # and then
         make(url, settings=Settings(patience=14))
     Path(f"{file_of(url)}-heads").unlink()
     make(url, settings=Settings(patience=14))
@@ -228,9 +235,6 @@ def test_heads_of_several_ledgers(sqlite_url: Callable[[], str]) -> None:
     heads = Heads(str(file_of(url)))
     assert (heads.noted("study"), heads.noted("two")) == (one.verify(), two.verify())
     assert heads.noted("three") is None
-    Path(heads.path).write_bytes(b"torn" * 100)
-    one.reserve(GUARANTEE).settle("small")
-    assert heads.noted("study") == one.verify()
 
 
 @pytest.mark.parametrize("line", [2**40 + 3, 2**63, 10**20 - 1])
@@ -254,3 +258,172 @@ def test_a_server_that_went_back_is_noticed(postgres_url: Callable[[], str]) -> 
     store._engine._session(store._ledger).known = 40
     with pytest.raises(xp.errors.LedgerCorrupt, match="line 40 was acknowledged: lines are lost"):
         ledger.reserve(GUARANTEE)
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:90])
+
+
+def flip(path: Path) -> None:
+    """One bit of the line that is noted."""
+    text = bytearray(path.read_bytes())
+    text[19] ^= 1
+    path.write_bytes(text)
+
+
+def flip_the_name(path: Path) -> None:
+    text = bytearray(path.read_bytes())
+    text[90] ^= 1
+    path.write_bytes(text)
+
+
+def tear(path: Path) -> None:
+    path.write_bytes(b"torn" * 100)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+HARMS = [lose, cut_off, flip, flip_the_name, tear, empty]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_an_old_backup_spends_nothing_without_its_heads(
+    sqlite_url: Callable[[], str], tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    """Found: whoever lost the heads, or one bit of them, spent from an old backup again without a warning."""
+    url = sqlite_url()
+    ledger: Any = make(url)
+    ledger.reserve(GUARANTEE).settle("small")
+    ledger._store._engine.close()
+    old = file_of(url).read_bytes()
+    ledger.reserve(GUARANTEE).settle("large")
+    head = ledger.verify()
+    ledger._store._engine.close()
+    harm(Path(f"{file_of(url)}-heads"))
+    file_of(url).write_bytes(old)
+    again = Ledger.load(url, "study", recover=False, settings=Settings(patience=14))
+    with pytest.raises(xp.errors.LedgerCorrupt, match=r"nothing can be reserved.*adopt_heads"):
+        again.reserve(GUARANTEE)
+    assert again.spent == GUARANTEE.cost_of("small")  # it can be read
+    with pytest.raises(xp.errors.LedgerCorrupt, match="old backup was restored"):
+        again.adopt_heads(**OWNER, known=head)
+    again.close(**OWNER)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_whoever_knows_that_nothing_is_lost_adopts_the_books(
+    sqlite_url: Callable[[], str], harm: Callable[[Path], None]
+) -> None:
+    url = sqlite_url()
+    ledger, other = make(url), make(url, name="other")
+    ledger.reserve(GUARANTEE).settle("small")
+    head, path = ledger.verify(), Path(f"{file_of(url)}-heads")
+    harm(path)
+    ledger = Ledger.load(url, "study", recover=False, settings=Settings(patience=14))
+    with pytest.raises(xp.errors.LedgerCorrupt):
+        ledger.reserve(GUARANTEE)
+    adopted = ledger.adopt_heads(**OWNER, known=head)
+    line = list(ledger.audit_trail())[-1]
+    assert (line.kind, line.body["by"], line.body["reason"]) == ("remark", "me", "heads noted anew: because")
+    assert Heads(str(file_of(url))).noted("study") == adopted == ledger.verify(head)
+    ledger.reserve(GUARANTEE).settle("small")
+    assert ledger.verify(adopted).sequence == adopted.sequence + 2
+    with pytest.raises(xp.InvalidValue, match="nothing is to be adopted"):
+        ledger.adopt_heads(**OWNER)
+    if harm in (flip, flip_the_name):  # only its own record was damaged
+        other.reserve(GUARANTEE).settle("small")
+
+
+def test_lines_that_are_known_to_be_lost_are_not_adopted(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    ledger = make(url)
+    Heads(str(file_of(url))).note("study", Head(9, "0" * 64))
+    with pytest.raises(xp.errors.LedgerCorrupt, match="lines are lost"):
+        ledger.adopt_heads(**OWNER)
+    with pytest.raises(xp.InvalidValue, match="in memory"):
+        Ledger(epsilon=1).adopt_heads(**OWNER)
+    quiet = make(sqlite_url(), settings=Settings(heads=False))
+    with pytest.raises(xp.InvalidValue, match="heads=True"):
+        quiet.adopt_heads(**OWNER)
+
+
+def test_heads_are_kept_from_then_on_where_they_were_not(sqlite_url: Callable[[], str]) -> None:
+    url = sqlite_url()
+    quiet = make(url, settings=Settings(heads=False))
+    quiet.reserve(GUARANTEE).settle("small")
+    path = Path(f"{file_of(url)}-heads")
+    assert not path.exists()
+    Ledger.load(url, "study").reserve(GUARANTEE).settle("small")
+    assert path.exists()
+    path.unlink()
+    with pytest.raises(xp.errors.LedgerCorrupt, match="noted since its line 3"):
+        Ledger.load(url, "study", settings=Settings(patience=14)).reserve(GUARANTEE)
+
+
+def test_a_backup_is_adopted_before_it_is_spent_from(sqlite_url: Callable[[], str], tmp_path: Path) -> None:
+    url = sqlite_url()
+    ledger = make(url)
+    ledger.reserve(GUARANTEE).settle("small")
+    transfer.back_up(url, str(tmp_path / "backup.db"))
+    copy = Ledger.load(f"sqlite:///{tmp_path}/backup.db", "study")
+    assert copy.verify() == ledger.head
+    with pytest.raises(xp.errors.LedgerCorrupt, match="may be an old backup"):
+        copy.reserve(GUARANTEE)
+    copy.adopt_heads(**OWNER, known=ledger.head)
+    copy.reserve(GUARANTEE).settle("small")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o660, 0o664])
+def test_heads_are_for_whoever_may_use_the_database(sqlite_url: Callable[[], str], mode: int) -> None:
+    """Found: for a second user, who may write the database, they could not be written."""
+    url = sqlite_url()
+    make(url, settings=Settings(heads=False))._store._engine.close()  # type: ignore[attr-defined]
+    file_of(url).chmod(mode)
+    Ledger.load(url, "study").reserve(GUARANTEE)
+    assert stat.S_IMODE(os.stat(f"{file_of(url)}-heads").st_mode) == mode
+
+
+def test_a_note_that_fails_twice_is_logged(sqlite_url: Callable[[], str], caplog: pytest.LogCaptureFixture) -> None:
+    """Found: heads that a reader kept locked were never noted, and nobody was told."""
+    url = sqlite_url()
+    ledger = make(url)
+    path = f"{file_of(url)}-heads"
+    other = os.open(path, os.O_RDWR)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    spending = ledger.reserve(GUARANTEE)
+    assert caplog.messages == []
+    spending.settle("small")
+    ledger.reserve(GUARANTEE).settle("small")
+    assert [message.partition(":")[0] for message in caplog.messages] == [
+        f"heads cannot be noted in {path} (somebody else keeps it locked)"
+    ]
+    os.close(other)
+    ledger.reserve(GUARANTEE).settle("small")
+    assert Heads(str(file_of(url))).noted("study") == ledger.head
+
+
+def test_where_no_heads_can_be_noted_it_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A disk that is full: nothing says later that heads are missing."""
+    Path(f"{tmp_path}/full.db-heads").symlink_to("/dev/full")
+    url = f"sqlite:///{tmp_path}/full.db"
+    with pytest.raises(xp.errors.LedgerUnavailable, match="cannot be read"):
+        make(url)
+    Path(f"{tmp_path}/full.db-heads").unlink()
+    assert not Heads(f"{tmp_path}/none/books.db").prepare("study")
+    assert "lines could be lost unnoticed" in caplog.messages[-1]
+
+
+def test_killed_between_the_place_and_the_first_head(sqlite_url: Callable[[], str]) -> None:
+    """A place without a head is not a missing one, whether or not the ledger was made."""
+    url = sqlite_url()
+    Heads(str(file_of(url))).prepare("study")
+    Heads(str(file_of(url))).prepare("never")
+    ledger = make(url)
+    assert Heads(str(file_of(url))).noted("study") == ledger.head
+    make(url, name="never").reserve(GUARANTEE).settle("small")

@@ -46,7 +46,7 @@ def struck(work: Callable[[Struck, Request], object]) -> Struck:
 
 def test_a_reservation_that_was_interrupted_counts_for_whoever_reads() -> None:
     store = struck(lambda store, request: store.reserve(request, begin=True))
-    assert [balance.reserved for balance in store.balances(("ledger",))] == [Cost(1)]
+    assert [balance.reserved.cost for balance in store.balances(("ledger",))] == [Cost(1)]
     store.verify(None)
 
 
@@ -63,7 +63,7 @@ def test_an_ending_that_was_interrupted_has_happened_once() -> None:
     with pytest.raises(xp.errors.ReservationClosed) as closed:
         store.settle(1, "none", None)
     assert (closed.value.entry.state, closed.value.entry.part) == ("settled", "half")
-    assert [(balance.spent, balance.reserved) for balance in store.balances(("ledger",))] == [(Cost("0.5"), Cost(0))]
+    assert [(each.charged.cost, each.reserved.cost) for each in store.balances(("ledger",))] == [(Cost("0.5"), Cost(0))]
 
 
 def test_a_copy_in_another_process_is_read_and_not_spent() -> None:

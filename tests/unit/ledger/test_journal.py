@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from expost import Cost, Guarantee, Ledger
-from expost.accounting.amounts import NO_AMOUNTS, Amounts
-from expost.accounting.tariff import Charge
+from expost.accounting.amounts import NO_AMOUNTS, Amounts, together
 from expost.errors import BudgetExceeded, KeyConflict, LedgerUnavailable, ReservationClosed
 from expost.ledger import codec
 from expost.ledger.journal import Posting, forfeits, new_journal, post, postings_text
@@ -136,8 +135,7 @@ def test_a_posted_journal_is_what_a_run_would_have_written(accounting: str, tmp_
     (entry,) = post(account, postings)
     assert (entry.charged, entry.part, account.output("k")) == (made.charged, made.part, made.value)
     assert post(account, postings) == [entry]  # not twice
-    held = Charge(Cost(0.25, 0), made.entry.amounts or NO_AMOUNTS)
-    (lost,) = post(account, forfeits(account, held, "lost", "late"))
+    (lost,) = post(account, forfeits(account, made.entry.amounts or NO_AMOUNTS, "lost", "late"))
     assert (lost.state, lost.charged) == ("forfeited", Cost(0.25))
     ledger.verify()
 
@@ -200,9 +198,8 @@ def test_what_is_lost_of_gaussian_noise_is_charged_as_such(tmp_path: Path) -> No
     ledger = Ledger.create(url, "people", 1, 1e-6, neighbours="substitute", unit="row", accounting="renyi")
     noise = Amounts(renyi=10**9, normal=2 * 10**8, unpriced=1)
     for cost, states in ((Cost(0), ["forfeited"]), (Cost("0.1"), ["forfeited"] * 2)):
-        lost = post(ledger, forfeits(ledger, Charge(cost, noise), "lost", f"late {cost}"))
+        lost = post(ledger, forfeits(ledger, Amounts.of(cost).plus(noise), "lost", f"late {cost}"))
         assert [entry.state for entry in lost] == states
-        counted = Amounts(*(sum(each) for each in zip(*(entry.amounts or () for entry in lost), strict=True)))
-        assert counted.renyi == noise.renyi
-        assert sum((entry.charged or Cost(0) for entry in lost), Cost(0)) == cost
+        counted = together(entry.amounts or NO_AMOUNTS for entry in lost)
+        assert (counted.renyi, counted.cost) == (noise.renyi, cost)
     ledger.verify()

@@ -6,17 +6,18 @@ import contextlib
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from books import GUARANTEE, execute, make
+from books import ALONE, GUARANTEE, execute, make
 from clocks import Clock
 from expost import Ledger
 from expost.canonical import canonical
-from expost.ledger import Settings, liveness
+from expost.ledger import Settings, address, liveness
 
 
 def test_a_process_that_cannot_look_does_not_think_others_dead(new_url: Callable[[], str]) -> None:
@@ -306,3 +307,94 @@ def test_a_lease_from_a_clock_that_was_ahead_is_shortened_once_the_clock_is_set(
     turn(now + 61 * 10**6)
     assert ledger.recover() == 1
     ledger.verify()
+
+
+class Asked(liveness.SystemProcesses):
+    """Counts about how many processes somebody asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def standing(self, owner: str, *, local: bool) -> liveness.Standing:
+        self.count += 1
+        return super().standing(owner, local=local)
+
+
+def processes(url: str) -> int:
+    """How many are in the books."""
+    with contextlib.closing(address.open_engine(url, read_only=True)) as engine:  # type: ignore[type-var]
+        ((count,),) = engine.rows("SELECT count(*) FROM expost_owner")
+    return int(count)
+
+
+def test_processes_that_left_nothing_open_are_not_judged(new_url: Callable[[], str]) -> None:
+    """Found: 5,000 rows of processes that had ended elsewhere cost every load and every beat four to ten seconds."""
+    url, asked = new_url(), Asked()
+    left = make(url, settings=ALONE).reserve(GUARANTEE)
+    more, values = ("", "") if url.startswith("sqlite") else (", batch, outcomes", ", '', '[]'")
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+    execute(
+        url,
+        f"{numbers} INSERT INTO expost_owner (id, ledger, identity, seen{more}) "
+        f"SELECT 'p' || i, id, '{ELSEWHERE}', at + 3600000000 - i{values} FROM n, expost_books",
+        f"UPDATE expost_owner SET identity = '{CONTAINER}' WHERE id NOT LIKE 'p%'",
+    )
+    begun = time.monotonic()
+    ledger: Any = Ledger.load(url, "study", settings=Settings(beat=10**6, processes=asked))
+    ledger._store.tend()
+    assert asked.count == 2  # the one that has something open, at the load and at the beat
+    assert time.monotonic() - begun < 3
+    assert left.settle("small").charged == GUARANTEE.cost_of("small")
+
+
+def test_a_process_that_ends_well_is_forgotten_at_once(new_url: Callable[[], str]) -> None:
+    """Found: every process that ever reserved stayed in the books for a month after it was given up."""
+    url = new_url()
+    make(url, settings=ALONE)
+    for work, rows in (
+        (lambda ledger: ledger.reserve(GUARANTEE).settle("small"), 0),
+        (lambda ledger: ledger.reserve(GUARANTEE), 1),  # it left something open
+    ):
+        code = os.waitstatus_to_exitcode(os.waitpid(ended_well(url, work), 0)[1])
+        assert code == 0
+        assert processes(url) == rows
+    ledger = Ledger.load(url, "study", settings=Settings(beat=10**7))
+    assert [entry.state for entry in ledger.entries()] == ["settled", "forfeited"]
+    ledger.verify()
+
+
+def ended_well(url: str, work: Callable[[Ledger], object]) -> int:
+    """A process that runs to its end; its number."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        ledger = Ledger.load(url, "study", recover=False, settings=Settings(beat=10**6 + 1))
+        work(ledger)
+        ledger._store._writer._writer.stop()  # type: ignore[attr-defined]  # what the end of a process does
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, f"child failed: {error!r}\n".encode())
+        os._exit(1)
+
+
+def test_whoever_may_have_looked_stays_known(new_url: Callable[[], str]) -> None:
+    """A later process counts on it: else processes that are over soon would never give anybody up."""
+    short = Short(new_url())
+    short.wait(61)
+    os.waitpid(ended_well(short.url, lambda ledger: ledger.reserve(GUARANTEE).settle("small")), 0)
+    assert processes(short.url) == 2
+    short.wait(61)
+    assert short.load() == "forfeited"
+
+
+def test_processes_that_were_never_given_up_are_forgotten(new_url: Callable[[], str]) -> None:
+    """After a month: nobody judges who left nothing open."""
+    url = new_url()
+    killed = make(url, settings=ALONE)
+    killed.reserve(GUARANTEE).settle("small")
+    before = killed._store._engine.owner(1)  # type: ignore[attr-defined]
+    execute(url, f"UPDATE expost_owner SET seen = seen - {31 * DAY}")
+    assert processes(url) == 1
+    later: Any = Ledger.load(url, "study", settings=Settings(beat=10**7))
+    assert not later._store._engine.rows("SELECT 1 FROM expost_owner WHERE id = ?", before)

@@ -26,7 +26,7 @@ def test_the_store_itself_prices_a_part() -> None:
     with pytest.raises(xp.errors.UnknownPart):
         store.settle(entry.id, "b", None)
     (balance,) = store.balances(("ledger",))
-    assert (balance.spent, balance.reserved, balance.remaining) == (Cost(0), Cost(0.5), Cost(0.5))
+    assert (balance.charged.cost, balance.reserved.cost, balance.remaining) == (Cost(0), Cost(0.5), Cost(0.5))
     assert store.settle(entry.id, "a", None).charged == Cost(0.5)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import threading
 import time
@@ -19,7 +18,6 @@ from books import GUARANTEE, file_of, make
 from expost import Ledger
 from expost.errors import SnapshotLost
 from expost.ledger import Settings
-from expost.ledger.sqlite.folder_watch import FolderWatch
 
 
 @pytest.fixture
@@ -108,18 +106,3 @@ def test_a_disk_that_cannot_have_a_log_is_refused(tmp_path: Path) -> None:
     """Without shared memory there is no write-ahead log, and a commit would not be what is promised."""
     with pytest.raises(xp.InvalidValue, match="local disk"):
         new(tmp_path / "books.db", vfs="unix-dotfile")
-
-
-def test_where_no_more_folders_can_be_watched_one_may_always_have_changed(tmp_path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.open(tmp_path, os.O_RDONLY)
-    os.close(lowest)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
-    try:
-        watch = FolderWatch(bytes(tmp_path))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert watch.has_changed()
-    watch.reset()
-    assert watch.has_changed()
-    watch.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import re
 import secrets
 import threading
 import time
@@ -269,3 +270,27 @@ def test_a_head_is_read_when_it_is_on_the_disk(server: Server) -> None:
             ledger.verify() if k % 2 else ledger.head
             flushed = other.execute("SELECT pg_wal_lsn_diff(%s, pg_current_wal_flush_lsn()) <= 40", place).fetchone()
             assert flushed == (True,)
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        (lambda url: re.sub(r":\d+/", ":1/", url), "start the server, or correct host and port"),
+        (lambda url: re.sub(r"/postgres\b", "/none", url), "check database and user"),
+        (lambda url: url.replace("expost@", "nobody@"), "check database and user"),
+    ],
+)
+def test_errors_of_the_server_say_what_to_do(
+    postgres_url: Callable[[], str], change: Callable[[str], str], remedy: str
+) -> None:
+    with pytest.raises(xp.errors.ExpostError, match=f"To mend it: {remedy}"):
+        Ledger.load(change(postgres_url()), "study", settings=Settings(patience=0, deadline=9))
+
+
+def test_a_server_that_only_reads_says_so(postgres_url: Callable[[], str]) -> None:
+    """As a standby does."""
+    url = postgres_url()
+    make(url)
+    ledger = Ledger.load(f"{url}%20-cdefault_transaction_read_only%3Don", "study", recover=False)
+    with pytest.raises(xp.errors.RequestRejected, match="To mend it: this server only reads, as a standby does"):
+        ledger.reserve(GUARANTEE)

@@ -12,7 +12,7 @@ import pytest
 import expost as xp
 from books import GUARANTEE, disarm, execute, make
 from expost import Cost, Guarantee, Ledger
-from expost.accounting.amounts import CONCENTRATED, NO_AMOUNTS, Amounts
+from expost.accounting.amounts import CONCENTRATED, NO_AMOUNTS, Amounts, basic_capacity
 from expost.accounting.capacities import RenyiAccounting
 from expost.canonical import sha256
 from expost.estimates import EstimateArray
@@ -24,7 +24,7 @@ from expost.ledger.metered import with_held, with_reserved
 from expost.ledger.operations import Begin, Close, Forfeit, Remark, SetClock, Settle, Void
 from expost.ledger.rows import guarantee_of
 
-HELD = Cost("0.25", delta="1e-9"), Amounts(7, 6, 5, 4, 3)
+HELD = Amounts(25 * 10**10, 10**9, 7, 6, 5, 4, 3)
 
 
 def metered(epsilon: Any = 1) -> Balance:
@@ -34,46 +34,45 @@ def metered(epsilon: Any = 1) -> Balance:
 
 def test_what_is_held_counts_as_reserved_on_every_meter() -> None:
     before = metered()
-    after = with_held(with_held(before, *HELD), *HELD)
-    assert (after.reserved, after.spent, after.limit) == (HELD[0] * 2, Cost(0), before.limit)
-    assert after.meter_balance is not None
-    assert (after.meter_balance.reserved, after.meter_balance.spent) == (Amounts(14, 12, 10, 8, 6), NO_AMOUNTS)
-    assert before.meter_balance is not None
-    assert after.meter_balance.capacity == before.meter_balance.capacity
+    after = with_held(with_held(before, HELD), HELD)
+    assert (after.reserved, after.charged) == (Amounts(5 * 10**11, 2 * 10**9, 14, 12, 10, 8, 6), NO_AMOUNTS)
+    assert (after.limit, after.capacity) == (before.limit, before.capacity)
 
 
 def test_what_is_held_counts_where_there_are_no_other_meters() -> None:
-    after = with_held(Balance(Cost(1), Cost("0.5"), Cost("0.25")), *HELD)
-    assert (after.reserved, after.spent, after.meters) == (Cost("0.5", delta="1e-9"), Cost("0.5"), None)
+    before = Balance.basic(Cost(1))._replace(charged=Amounts(5 * 10**11), reserved=Amounts(25 * 10**10))
+    after = with_held(before, HELD)
+    assert (after.reserved.cost, after.charged.cost) == (Cost("0.5", delta="1e-9"), Cost("0.5"))
+    assert not after.is_metered
 
 
 def test_what_is_held_may_be_more_than_fits_and_then_nothing_does() -> None:
     """It was set aside before; what comes after is what is refused."""
-    full = with_held(metered(), Cost(5), Amounts(2**50, 2**50, 2**50))
-    assert with_reserved(full, Cost("1e-12"), Amounts(1, 1, 1)) is None
+    full = with_held(metered(), Amounts(5 * 10**12, 0, 2**50, 2**50, 2**50))
+    assert with_reserved(full, Amounts(1, 0, 1, 1, 1)) is None
 
 
 def test_an_account_without_the_meters_of_its_ledger_spends_nothing() -> None:
     ledger = Ledger(1, "1e-4", accounting="renyi")
     spending, store = ledger.reserve(GUARANTEE), ledger._store
     assert isinstance(store, MemoryStore)
-    store._accounts["ledger",] = store._accounts["ledger",]._replace(meters=None)
+    store._accounts["ledger",] = store._accounts["ledger",]._replace(capacity=basic_capacity(ledger.limit))
     for work in (lambda: ledger.reserve(GUARANTEE), lambda: store.settle(spending.id, "small", None)):
         with pytest.raises(xp.errors.LedgerCorrupt):
             work()
 
 
 def test_charges_are_shown_on_the_meter_that_counts_them_by_name() -> None:
-    pure = Used.of(Cost("0.5"), Amounts(3, 0, 5))
-    normal = Used.of(Cost(0), Amounts(3, 2 * 10**10, 0, 1, 0))
-    zcdp = Used.of(Cost(0), Amounts(3, 10**10, 0, 1, CONCENTRATED))
-    other = Used.of(Cost(0), Amounts(10**9, 0, 0, 1, 1))
+    pure = Used.of(Amounts(5 * 10**11, 0, 3, 0, 5))
+    normal = Used.of(Amounts(0, 0, 3, 2 * 10**10, 0, 1, 0))
+    zcdp = Used.of(Amounts(0, 0, 3, 10**10, 0, 1, CONCENTRATED))
+    other = Used.of(Amounts(0, 0, 10**9, 0, 0, 1, 1))
     assert [str(used) for used in (pure, normal, zcdp, other)] == [
         "ε 0.5", "ρ 0.01", "ρ 0.005", "Rényi price 0.001",
     ]  # fmt: skip
     assert str(pure.plus(normal).plus(other)) == "ε 0.5 + ρ 0.01 + Rényi price 0.001"
     assert str(pure.plus(normal).minus(pure)) == "ρ 0.01"
-    assert Used.of(Cost("0.5"), None) == Used(Cost("0.5"))
+    assert Used.of(Amounts(5 * 10**11)) == Used(Cost("0.5"))
 
 
 def test_a_ledger_without_a_share_for_gaussian_noise_has_no_such_meter() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import expost as xp
 from expost import Cost, Guarantee
+from expost.accounting.amounts import Amounts
 from expost.canonical import canonical
 from expost.ledger import codec
 from expost.ledger.entry import Balance
@@ -31,38 +32,38 @@ class Believer:
     """Books that believe every line, to write the balances that go with it."""
 
     def __init__(self) -> None:
-        self.accounts: dict[str, list[int]] = {}
+        self.accounts: dict[str, list[Any]] = {}
         self.open: dict[int | None, tuple[str, list[int]]] = {}
 
-    def levels(self, number: int, kind: str, entry: int | None, said: dict[str, Any]) -> list[list[int]]:
+    def levels(self, number: int, kind: str, entry: int | None, said: dict[str, Any]) -> list[list[Any]]:
         """The balances after a line, as it has them: each with the line that changed it before."""
         path, worst = self.open.get(entry, ("l", [0, 0]))
         path = said.get("account", path)
         if kind in ("create", "account") and "limit" in said:
-            self.accounts[path] = [*said["limit"], 0, 0, 0, 0, 0, 0]
+            self.accounts[path] = [said["limit"], [0, 0], [0, 0], 0, 0]
         above = [path[:end] for end, sign in enumerate(path + "/") if sign == "/"]
         changed = [self.accounts[each] for each in above if each in self.accounts]
         if kind == "raise":
-            changed[-1][:2] = said["limit"]
+            changed[-1][0] = said["limit"]
         if kind == "close":
-            changed[-1][6] = 1
+            changed[-1][3] = 1
         if kind == "reserve":
             self.open[entry] = path, said["worst"]
-            self._add(changed, 4, said["worst"])
+            self._add(changed, 2, said["worst"])
         if kind in ("settle", "forfeit", "void"):
-            self._add(changed, 4, [-units for units in worst])
-            self._add(changed, 2, said["charged"])
+            self._add(changed, 2, [-units for units in worst])
+            self._add(changed, 1, said["charged"])
         shown = [list(level) for level in changed]
         for level in changed:
-            level[7] = number
+            level[4] = number
         return shown
 
-    def _add(self, changed: list[list[int]], place: int, cost: list[int]) -> None:
+    def _add(self, changed: list[list[Any]], place: int, cost: list[int]) -> None:
         for level in changed:
-            level[place], level[place + 1] = level[place] + cost[0], level[place + 1] + cost[1]
+            level[place] = [before + more for before, more in zip(level[place], cost, strict=True)]
 
 
-def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int]] | None = None) -> list[TrailLine]:
+def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[Any]] | None = None) -> list[TrailLine]:
     """Linked lines, each with the balances that it implies; the last with these, if they are given."""
     body = {"limit": [10, 0], "name": "l", "neighbours": None, "unit": None}
     made, head, books = [], GENESIS, Believer()
@@ -76,18 +77,22 @@ def trail(*events: tuple[str, int | None, dict[str, Any]], levels: list[list[int
     return made
 
 
+def balance(limit: str, charged: int, reserved: int, **more: Any) -> Balance:
+    return Balance.basic(Cost(limit))._replace(charged=Amounts(charged), reserved=Amounts(reserved), **more)
+
+
 def test_what_may_have_happened() -> None:
     events = [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0], "part": "some"}), ("reserve", 2, SMALL)]
     books, _ = replay(trail(*events))
-    assert books.accounts["l",] == Balance(Cost("10e-12"), Cost("5e-12"), Cost("1e-12"), False, 4)
-    replay(trail(*events, levels=[[10, 0, 5, 0, 1, 0, 0, 3]]))
+    assert books.accounts["l",] == balance("10e-12", 5, 1, line=4)
+    replay(trail(*events, levels=[[[10, 0], [5, 0], [1, 0], 0, 3]]))
     governed = [
         ("account", None, {"account": "l/x", "limit": [1, 0]}), ("reserve", 1, SMALL | {"account": "l/x"}),
         ("forfeit", 1, END | {"charged": [1, 0], "part": None}),
         ("raise", None, {"account": "l", "limit": [11, 0], **NOTE}), ("close", None, {"account": "l", **NOTE}),
     ]  # fmt: skip
     books, _ = replay(trail(*governed))
-    assert books.accounts["l",] == Balance(Cost("11e-12"), Cost("1e-12"), Cost(0), True, 6)
+    assert books.accounts["l",] == balance("11e-12", 1, 0, closed=True, line=6)
 
 
 @pytest.mark.parametrize(
@@ -129,16 +134,16 @@ def test_what_cannot_have_happened(events: list[Any]) -> None:
 @pytest.mark.parametrize(
     "levels",
     [
-        [[10, 0, 4, 0, 1, 0, 0, 3]],
-        [[11, 0, 5, 0, 1, 0, 0, 3]],
-        [[10, 0, 5, 0, 0, 0, 0, 3]],
-        [[10, 0, 5, 0, 1, 0, 1, 3]],
-        [[10, 0, 5, 0, 1, 0, 0, 2]],
-        [[10, 0, 5, 0, 1, 0, 0, 3]] * 2,
+        [[[10, 0], [4, 0], [1, 0], 0, 3]],
+        [[[11, 0], [5, 0], [1, 0], 0, 3]],
+        [[[10, 0], [5, 0], [0, 0], 0, 3]],
+        [[[10, 0], [5, 0], [1, 0], 1, 3]],
+        [[[10, 0], [5, 0], [1, 0], 0, 2]],
+        [[[10, 0], [5, 0], [1, 0], 0, 3]] * 2,
         [],
     ],
 )
-def test_balances_that_cannot_be(levels: list[list[int]]) -> None:
+def test_balances_that_cannot_be(levels: list[list[Any]]) -> None:
     events = [("reserve", 1, RESERVE), ("settle", 1, END | {"charged": [5, 0], "part": "some"}), ("reserve", 2, SMALL)]
     with pytest.raises(xp.errors.LedgerCorrupt, match="the rules would have written"):
         replay(trail(*events, levels=levels))

@@ -18,12 +18,13 @@ from expost.canonical import canonical, sha256
 from expost.guarantee import Part
 from expost.ledger import codec
 from expost.ledger.codec import guarantee_digest, guarantee_text
+from expost.ledger.grants import grants
 from servers import Server
 from toys import Fixed
 
-READS = ("GRANT USAGE ON SCHEMA public TO {0}", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {0}")
-SPENDS = (*READS, "GRANT EXECUTE ON FUNCTION expost_spend TO {0}")
-GOVERNS = (*SPENDS, "GRANT EXECUTE ON FUNCTION expost_govern TO {0}")
+READS, SPENDS, GOVERNS = (
+    tuple(grants(kind, "someone").replace("someone", "{0}").splitlines()) for kind in ("reader", "spender", "governor")
+)
 
 
 class Party(NamedTuple):
@@ -347,7 +348,7 @@ def test_a_schema_that_is_everybodys_is_refused(party: Party) -> None:
     execute(
         mine,
         "CREATE FUNCTION public.cardinality(a bigint[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
-        "IF current_user = 'expost' THEN UPDATE expost_account SET epsilon_limit = 999000000000000; END IF; "
+        "IF current_user = 'expost' THEN UPDATE expost_account SET limit_epsilon = 999000000000000; END IF; "
         "RETURN pg_catalog.cardinality(a); END $$",
     )
     with pytest.raises(psycopg.Error, match="REVOKE CREATE ON SCHEMA public FROM PUBLIC"):
@@ -381,3 +382,39 @@ def test_the_line_is_as_the_rules_write_it(party: Party) -> None:
     *_, event = party.ledger.audit_trail()
     assert event.line == canonical(json.loads(event.line))
     assert (event.body["label"], event.body["key"]) == (odd, odd)
+
+
+def test_names_that_need_quotes(party: Party) -> None:
+    """And no other statements: a role's name is a name."""
+    odd = f'Robert"; DROP TABLE expost_entry; -- {secrets.token_hex(4)}'
+    quoted = odd.replace('"', '""')
+    execute(party.url, f'CREATE ROLE "{quoted}" LOGIN', grants("reader", odd))
+    assert party.ledger.verify()
+    for wrong in ("", "a\nb", "a\0b", "x" * 64):
+        with pytest.raises(xp.InvalidValue, match="a name of at most 63 bytes"):
+            grants("reader", wrong)
+
+
+def test_an_open_transaction_does_not_hold_a_ledger_for_ever(party: Party) -> None:
+    with psycopg.connect(party.role(), autocommit=True) as mine:
+        assert mine.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1min",)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        reserve(key="k" * 501),
+        reserve(label="l" * 10_001),
+        reserve(subject="s" * 1_000_001),
+        reserve(fingerprint="f" * 501),
+        reserve(lease=10**15 + 1),
+        reserve(lease=0),
+    ],
+)
+def test_what_is_stored_has_its_bounds(party: Party, step: dict[str, Any]) -> None:
+    """Found: by hand a spender could store a key that nobody can look up, and a lease of centuries."""
+    mine = party.role()
+    for steps in ((step,), (step, {"do": "beat"})):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            party.spend(mine, *steps)
+    assert party.spend(mine, reserve(key="k" * 500, lease=10**15))

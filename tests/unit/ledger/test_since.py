@@ -50,7 +50,7 @@ def forgotten(ledger: Any, url: str) -> Head:
         ledger.reserve(GUARANTEE).settle("large")
     head: Head = ledger.verify()
     disarm(url, "expost_account")
-    execute(url, "UPDATE expost_account SET epsilon_spent = 0, delta_spent = 0")
+    execute(url, "UPDATE expost_account SET charged_epsilon = 0, charged_delta = 0")
     return head
 
 
@@ -94,8 +94,9 @@ def ended_by_hand(ledger: Any, url: str) -> Head:
     disarm(url, "expost_entry")
     execute(
         url,
-        "UPDATE expost_entry SET state = 'settled', part = '\"small\"', charged_epsilon = 0, charged_delta = delta, "
-        "output = '666', digest = '', ended_line = 99",
+        "UPDATE expost_entry SET state = 'settled', part = '\"small\"', charged_epsilon = 0, "
+        "charged_delta = reserved_delta, charged_renyi = 0, charged_normal = 0, charged_others = 0, "
+        "charged_unpriced = 0, charged_foreign = 0, output = '666', digest = '', ended_line = 99",
     )
     return head
 

@@ -84,7 +84,7 @@ def test_what_was_remembered_is_read_again_once_somebody_else_wrote(sqlite_url: 
     ledger = make(url := sqlite_url())
     ledger.reserve(GUARANTEE).settle("small")
     other = apsw.Connection(_file(url))
-    other.execute("UPDATE expost_account SET epsilon_spent = epsilon_limit")
+    other.execute("UPDATE expost_account SET charged_epsilon = limit_epsilon")
     other.close()
     with pytest.raises(xp.BudgetExceeded):
         ledger.reserve(GUARANTEE)

@@ -42,6 +42,9 @@ class Steps:
     def resume(self, *, child: bool) -> None:
         pass
 
+    def leave(self) -> None:
+        """It is nowhere known."""
+
     def close(self) -> None:
         self.closed += 1
 

@@ -34,7 +34,7 @@ def test_a_copy_does_not_replace_a_ledger(new_url: Callable[[], str]) -> None:
     with pytest.raises(xp.errors.AlreadyExists):
         transfer.copy_ledger(here, "study", there, NOTE)
     assert other.verify().sequence == 1
-    with pytest.raises(xp.errors.UnknownEntry, match="no ledger 'none' in the source"):
+    with pytest.raises(xp.errors.UnknownEntry, match="no ledger 'none' in the database"):
         transfer.copy_ledger(here, "none", there, NOTE)
 
 

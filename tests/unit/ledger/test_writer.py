@@ -39,7 +39,7 @@ class Slow:
     def resume(self, *, child: bool) -> None:
         pass
 
-    close = pause
+    leave = close = pause
 
     def apply(self, ledger: int, steps: list[Any]) -> list[Any]:
         self.batches.append(steps)

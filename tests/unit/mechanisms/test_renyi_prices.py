@@ -106,7 +106,7 @@ def test_a_step_that_needs_a_delta_leaves_the_guarantee() -> None:
 
 
 def test_a_wrapper_has_the_prices_of_its_inner_mechanism() -> None:
-    descent = xp.mechanisms.LogisticDescent(epsilon=1, delta="1e-6", features=3, norm=1, steps=20, every=10)
+    descent = xp.mechanisms.LogisticDescent(epsilon=1, delta="1e-6", norm=1, steps=20, every=10)
     assert descent.renyi_prices(ORDER) == descent.inner.renyi_prices(ORDER)
     assert descent.gaussian_prices() == descent.inner.gaussian_prices()
 

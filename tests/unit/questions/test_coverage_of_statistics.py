@@ -12,6 +12,7 @@ import pytest
 
 import expost as xp
 from expost.mechanisms.numbers import Shape
+from expost.noise.sums import LaplaceSteps, RoundedGaussianSteps
 from expost.questions import Statistics
 from expost.questions.mean import error_of_mean
 from expost.questions.noised import NoiseOfNumbers
@@ -104,6 +105,95 @@ def test_intervals_of_groups_and_of_their_total_hold(
     for key, (rows, numbers) in parts.items():
         assert missed(numbers, truth(name, rows)) <= 0.05 + slack(0.95), key
         assert missed(numbers, truth(name, rows), narrower=0.1) > 0.3, key
+
+
+def line(rows: pd.DataFrame) -> dict[str, float]:
+    """Least squares of y on x and z without noise."""
+    columns = np.column_stack([np.ones(len(rows)), rows["x"], rows["z"]])
+    found = np.linalg.lstsq(columns, rows["y"].to_numpy(), rcond=None)[0]
+    return dict(zip(("intercept", "x", "z"), found.tolist(), strict=True))
+
+
+def all_missed(fits: list[dict[str, Any]], true: dict[str, float], confidence: float, narrower: float = 1.0) -> float:
+    """How often any of the intervals of a fit misses."""
+    wrong = 0
+    for terms in fits:
+        ends = {name: number.interval(confidence) for name, number in terms.items()}
+        held = [
+            number.value - (number.value - ends[name][0]) * narrower
+            <= true[name]
+            <= number.value + (ends[name][1] - number.value) * narrower
+            for name, number in terms.items()
+        ]
+        wrong += not all(held)
+    return wrong / len(fits)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_intervals_of_regressions_hold_for_all_coefficients_at_once(
+    frame: pd.DataFrame, noise: Any, neighbours: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = frame.assign(z=np.random.default_rng(5).uniform(0, 1, 1200))
+    table = xp.read(rows, unit="row", neighbours=neighbours, key=1)
+    asked = table.regression(["x", "z"], "y", bounds=[(0, 40), (0, 1)], target_bounds=(0, 10))
+    made = asked.mechanism(epsilon=3, delta=1e-5 if noise == "gaussian" else 0, noise=noise)
+    fits = [fit.terms for fit in drawn(monkeypatch, made)]
+    assert all(number.error is not None for terms in fits for number in terms.values())
+    for confidence in (0.5, 0.95):
+        assert all_missed(fits, line(rows), confidence) <= 1 - confidence + slack(confidence)
+    assert all_missed(fits, line(rows), 0.95, narrower=0.15) > 0.3, "a seventh of it would not do"
+    assert np.median([terms["x"].error for terms in fits]) < 0.12, "the slope is 0.2"
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_intervals_of_regressions_by_group_and_of_their_total_hold(
+    frame: pd.DataFrame, noise: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = frame.assign(z=np.random.default_rng(5).uniform(0, 1, 1200))
+    groups = xp.read(rows, unit="row", neighbours="add-remove", key=1).by("c", keys=["a", "b"])
+    asked = groups.agg(
+        it=groups.regression(["x", "z"], "y", bounds=[(0, 40), (0, 1)], target_bounds=(0, 10)), total=True
+    ).mechanism(epsilon=8, delta=1e-5 if noise == "gaussian" else 0, noise=noise)
+    answers = drawn(monkeypatch, asked)
+    names = ["intercept", "x", "z"]
+    parts = {key: [{name: found[f"it {name}"][key] for name in names} for found in answers] for key in ("a", "b")}
+    parts["total"] = [{name: found[f"it {name}"].all_together for name in names} for found in answers]
+    for key, fits in parts.items():
+        true = line(rows if key == "total" else rows[rows["c"] == key])
+        assert all_missed(fits, true, 0.95) <= 0.05 + slack(0.95), key
+        assert all_missed(fits, true, 0.95, narrower=0.15) > 0.3, key
+
+
+def test_no_error_is_claimed_of_a_regression_that_noise_may_have_made(frame: pd.DataFrame) -> None:
+    table = xp.read(frame, unit="row", neighbours="add-remove", key=1)
+    asked = table.regression(["x"], "y", bounds=[(0, 40)], target_bounds=(0, 10))
+    book = xp.Ledger(epsilon=10, noise=xp.SeededNoise(1))
+    drowned: Any = book.run(asked, epsilon=0.02).value
+    assert [number.error for number in drowned.terms.values()] == [None, None]
+    assert "take more ε" in drowned.frame.to_csv() or "take more ε" in drowned.terms["x"].why
+    known: Any = book.run(asked, epsilon=5).value
+    low, high = known.terms["x"].interval(0.95)
+    assert low < line(frame.assign(z=1.0))["x"] < high
+    assert known.terms["x"].interval(1 - 1e-9)[0] < low  # wider, or nothing is known
+
+
+@pytest.mark.parametrize(
+    "law", [LaplaceSteps(Fraction(1, 8)), LaplaceSteps(Fraction(2)), RoundedGaussianSteps(Fraction(20))]
+)
+def test_weights_of_length_one(law: Any) -> None:
+    """The bound holds for few and many weights, and for one alone three quarters of it would not."""
+    noise, miss = NoiseOfNumbers((law,) * 6), Fraction(1, 40)
+    bound = noise.along(miss, *range(6))
+    tail = np.concatenate([law.above(np.arange(1, 2001, dtype=float)), [0.0]])
+    masses = -np.diff(tail)
+    values = np.concatenate([-np.arange(2000, 0, -1), [0], np.arange(1, 2001)])
+    chances = np.concatenate([masses[::-1], [1 - 2 * tail[0]], masses])
+    draws = np.random.default_rng(1).choice(values, size=(100_000, 6), p=chances / chances.sum())
+    for weights in (np.eye(6)[0], np.ones(6) / 6**0.5, np.array([0.9, 0.3, 0.3, 0.1, 0, 0])):
+        weights = weights / np.linalg.norm(weights)
+        assert (np.abs(draws @ weights) > bound).mean() <= float(miss)
+    assert (np.abs(draws[:, 0]) > 0.6 * (bound - 3)).mean() > float(miss)
 
 
 def test_gaussian_noise_by_group_has_one_price(frame: pd.DataFrame) -> None:

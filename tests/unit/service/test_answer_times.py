@@ -18,8 +18,7 @@ from typer.testing import Result
 
 from commands import CliRunner
 from expost import Cost, Ledger
-from expost.accounting.amounts import NO_AMOUNTS, Amounts
-from expost.accounting.tariff import Charge, together
+from expost.accounting.amounts import Amounts, together
 from expost.cli.main import app
 from expost.service.bell import Bell
 from expost.service.config import read_config
@@ -596,7 +595,7 @@ def test_what_is_held_is_added_up_by_charge(tmp_path: Path) -> None:
     tables = ServiceTables(running.url)
     jobs = Jobs(tables, "one", InFlight(50, 500, 50), Schedule(10**6, 10**6, 10**4), {"people": 0})
     data = read_config(running.file).data["people"]
-    charges = [Charge(Cost(0.25, 1e-9), Amounts(3, 1, 4, 1, 5))] * 3 + [Charge(Cost(0.5), NO_AMOUNTS)]
+    charges = [Amounts(25 * 10**10, 10**9, 3, 1, 4, 1, 5)] * 3 + [Amounts(5 * 10**11)]
     left = iter(charges)
     for number in range(len(charges)):
         request = JobRequest("people/alice", "token", f"k{number}", data, "{}")

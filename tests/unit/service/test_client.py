@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import httpx
 import pytest
 
 import expost as xp
-from expost.errors import UnknownEntry
+from expost.errors import InvalidValue, UnknownEntry
 from expost.frame import Frame
 from expost.mechanisms import Comparison, Laplace
 from expost.questions import Quartiles
@@ -26,6 +27,7 @@ BOUNDS: Any = {"bounds": (0, 100)}
 QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "count": lambda t: t.where("age >= 60").count().mechanism(epsilon=0.5),
     "filters": lambda t: t.where("age >= 60").derive(half="age / 2").where("half < 35").count().mechanism(epsilon=0.5),
+    "a share of many digits": lambda t: t.where("age >= 60").count().mechanism(within="12.34567 %", epsilon=1),
     "gaussian": lambda t: t.where("age >= 60").count().mechanism(epsilon=0.5, delta=1e-9, noise="gaussian"),
     "sum": lambda t: t.sum("age", **BOUNDS).mechanism(epsilon=1),
     "missing": lambda t: t.sum("cost", bounds=(0, 200), missing=1).mechanism(epsilon=1),
@@ -180,6 +182,23 @@ def test_a_mechanism_that_was_made_by_hand_is_refused(connection: Connection) ->
     coarse = replace(made, noise=Laplace(epsilon=1, sensitivity=9, neighbours="substitute"))
     with pytest.raises(xp.InvalidValue, match="another mechanism of a count"):
         connection.ledger.run(coarse)
+
+
+def test_tables_from_elsewhere_are_refused(connection: Connection, running: Running) -> None:
+    """A service asked by name alone would answer about its own rows, by its own unit and without the first filters."""
+    local = duckdb.connect()
+    local.execute("CREATE TABLE people (person BIGINT, age BIGINT, city VARCHAR, cost DOUBLE, word VARCHAR)")
+    here = xp.read(local, table="people", unit=xp.Unit("person", rows=5), neighbours="add-remove")
+    own = connection.data["people"]
+    another = xp.read(own.engine, unit="row", neighbours="add-remove")
+    for table in (here, another):
+        with pytest.raises(InvalidValue) as refused:
+            connection.run(table.where("age >= 60").count(), epsilon=0.5)
+        assert "data['people']" in str(refused.value)
+    with xp.connect(running.address, running.secrets["alice"]) as other:
+        other.data["people"] = other.data["people"].derive(half="age / 2")  # a service with more columns
+        with pytest.raises(InvalidValue):
+            other.run(own.where("age > 90").count(), epsilon=0.5)
 
 
 def test_values_are_about_the_data(connection: Connection) -> None:

@@ -110,7 +110,7 @@ def test_data_and_ledgers_are_checked_before_the_port_is_opened(tmp_path: Path) 
     with pytest.raises(InvalidStudy, match=r"server.toml:10: \[ledger\] there is no ledger 'people'"):
         Service(read_config(file))
     Ledger.create(url, "people", 1, neighbours="add-remove", unit=UNIT)
-    with pytest.raises(InvalidStudy, match=r"server.toml:10: \[ledger\] ledger 'people' has another neighbours"):
+    with pytest.raises(InvalidStudy, match=r"server.toml:10: \[ledger\] neighbours: ledger 'people' says"):
         Service(read_config(file))
 
 
@@ -118,7 +118,7 @@ def test_data_and_ledgers_are_checked_before_the_port_is_opened(tmp_path: Path) 
 def test_a_data_set_of_rows_is_not_served_from_a_ledger_of_people(tmp_path: Path, unit: str) -> None:
     write_people(tmp_path)
     Ledger.create(f"sqlite:///{tmp_path}/books.db", "people", 1, neighbours="substitute", unit=unit)
-    with pytest.raises(InvalidStudy, match=r"server.toml:10: \[ledger\] ledger 'people' has another unit"):
+    with pytest.raises(InvalidStudy, match=r"server.toml:10: \[ledger\] unit: ledger 'people'"):
         Service(read_config(write(tmp_path, GOOD)))
 
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from books import execute, make
-from expost.accounting.tariff import together
+from expost.accounting.amounts import together
 from expost.errors import InvalidValue
 from expost.service.database import ServiceTables
 from expost.service.jobs import Held, InFlight, JobRequest, Jobs

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from expost.accounting.tariff import together
+from expost.accounting.amounts import together
 from expost.data.unit import stated_unit
 from expost.errors import InvalidStudy, InvalidValue, LedgerUnavailable
 from expost.ledger import Ledger
@@ -242,8 +242,6 @@ LARGE: tuple[dict[str, Any], ...] = (
      "repeat": {"until": "any", "floor": 0, "at_most": 1000}},
     {"name": "a", "kind": "large", **WIDE, "bins": 30_000, "threshold": 5, "at_most": 1},
     {"name": "a", "kind": "top", "column": "city", "at_most": 60_000, "epsilon": 1, "delta": 1e-7},
-    {"name": "a", "kind": "training", "features": ["age"] * 10, "target": "old", "norm": 1, "missing": 0,
-     "steps": 10_000, "every": 1000, "epsilon": 1, "delta": 1e-7},
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import expost as xp
+from expost.frame import with_error
 from expost.study import epsilon_for, plan_study, read_study, run_study
 from studies import PEOPLE, TUNED, question, write_study
 
@@ -36,7 +37,7 @@ def test_a_share_reserves_what_remains_and_pays_for_what_it_took(tmp_path: Path)
     assert first.worst is not None
     assert first.best is not None
     assert (first.worst.epsilon, second.fit) == (4, "may fit")
-    assert first.expected == "5 % of the answer if its ε is enough for that"
+    assert first.expected == "5 % of the answer if its ε is enough"
     assert (first.error_json()["error"], first.error_json()["error_is_a_share"]) == (0.05, True)
     with pytest.raises(xp.InvalidValue, match="states its accuracy itself"):
         epsilon_for(study, "old", 5)
@@ -45,8 +46,10 @@ def test_a_share_reserves_what_remains_and_pays_for_what_it_took(tmp_path: Path)
     outcome = result.outcomes[0]
     assert outcome.answer is not None
     assert outcome.answer.error is not None
-    assert "within 5 % of the truth" in outcome.answer.text
-    assert outcome.answer.error == pytest.approx(outcome.answer.value / 19)
+    assert outcome.answer.frame is not None
+    (row,) = outcome.answer.frame.rows
+    assert outcome.answer.error == row[-1], "one error, wherever it is said"
+    assert outcome.answer.text == with_error(row[-4], row[-1])
     assert outcome.receipts[0].reserved.epsilon == 4
     assert outcome.receipts[0].charged.epsilon < 0.2
     assert result.answered == 2
@@ -64,32 +67,31 @@ def test_a_share_of_a_sum_with_an_epsilon_at_most(tmp_path: Path) -> None:
     paid, few = run_study(study).outcomes
     assert paid.answer is not None
     assert few.answer is not None
-    assert "within 10 % of the truth" in paid.answer.text
+    assert "of the truth" not in paid.answer.text
     assert paid.receipts[0].charged.epsilon < 1
     assert "1 % would take more ε than was reserved" in few.answer.text
     assert few.receipts[0].charged == xp.Cost(1)
 
 
-def test_a_question_without_an_error_bar_says_why(tmp_path: Path) -> None:
+def test_a_question_without_an_error_bar_yet_says_why(tmp_path: Path) -> None:
     line: dict[str, Any] = {"features": ["age"], "target": "cost", "bounds": [0, 100], "target_bounds": [0, 1000]}
     spread = question("spread", "regression", **line, epsilon=1)
     clamped = question("clamped", "winsorized_mean", column="cost", trim=0.05, bounds=[0, 10_000], epsilon=1)
     study = study_of(tmp_path, spread, clamped, count(epsilon=1))
     planned = plan_study(study)
-    assert [line.expected for line in planned.lines] == ["none", "with the answer", "3"]
+    assert [line.expected for line in planned.lines] == ["with the answer", "with the answer", "3"]
     covers, *whys = planned.about_errors
     assert covers == "± covers noise, not what clipping to bounds or leaving out rows changes"
     assert [": ".join(why.split(": ")[:2]) for why in whys] == [
-        "spread: no error bar",
+        "spread: the error bar comes with the answer",
         "clamped: the error bar comes with the answer",
     ]
-    with pytest.raises(xp.InvalidValue, match="question 'spread': no error bar: coefficients are computed from noisy"):
+    with pytest.raises(xp.InvalidValue, match="question 'spread': the error bar comes with the answer: how far"):
         epsilon_for(study, "spread", 5)
     first, second, _ = run_study(study).outcomes
     assert first.answer is not None
     assert second.answer is not None
-    assert first.how["no error bar"] == whys[0].removeprefix("spread: no error bar: ")
-    assert (first.answer.error, "± covers" in first.how) == (None, False)
+    assert (first.answer.error, first.answer.text.count("±"), "no error bar" in first.how) == (None, 2, False)
     assert 0 < (second.answer.error or 0) < 20
     assert second.how["± covers"].startswith("noise on the mean")
 

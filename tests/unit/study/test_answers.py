@@ -12,9 +12,10 @@ from expost import Laplace, Ledger
 from expost.cli.main import app
 from expost.errors import LedgerCorrupt
 from expost.frame import Frame
+from expost.reporting.record import NOT_KEPT
+from expost.reporting.rows import number_lines, words_of
 from expost.study import plan_study, read_study, run_study
-from expost.study.answers import NOT_KEPT, as_rows, published
-from expost.study.shown import number_lines, words_of
+from expost.study.answers import as_rows, published
 from expost.study.sources import stored_ledger
 from studies import CANARY, COUNT, question, write_study
 

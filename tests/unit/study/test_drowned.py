@@ -149,7 +149,7 @@ def test_ranks_of_groups_are_compared_with_all_values(tmp_path: Path) -> None:
     assert SAYS_NOTHING in line.why
     found = answer_of(path)
     assert found.drowned
-    assert f"of at most {PEOPLE:,} ranks" in found.text
+    assert f"ranks of at most {PEOPLE:,}" in found.text
     assert "cannot be judged" not in found.text
 
 

@@ -4,16 +4,15 @@ import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from browser import program
-from expost import InvalidValue, __version__
-from expost.frame import Frame
+from expost import InvalidValue, Ledger, __version__
 from expost.study import read_record, read_study, record_of, report_html, run_study, write_record
-from expost.study.charts import Axis, number_chart
 from looks import faults
-from studies import COUNT, write_study
+from studies import COUNT, question, write_study
 
 pytestmark = pytest.mark.slow
 BANDS = """
@@ -67,9 +66,12 @@ def test_it_is_whole_and_needs_nothing_else(page: Path) -> None:
     reader.feed(text)
     assert reader.open == []
     assert "script" not in reader.tags
-    assert reader.addresses == ["data:,"]
+    assert reader.addresses == ["data:,", "#old", "#bands"]
+    assert 'id="old"' in text
+    assert 'id="bands"' in text
     assert "http" not in text
     assert "url(" not in text
+    assert "@import" not in text
     assert {"h1", "main", "svg", "table", "title"} <= reader.tags
     described = re.findall(r'<svg [^>]*(?:role="img" aria-label="|aria-hidden="true")', text)
     assert text.count("<svg") == len(described), "what is not said in words is described"
@@ -84,9 +86,10 @@ def test_it_says_everything(page: Path) -> None:
         "reserved",
         "refunded",
         "The guarantee",
-        "one visitor replaced",
-        "e^4",
-        "(about 54.6)",
+        "(4, 10⁻⁵)-differentially private for each visitor",
+        "replacing any one visitor by any other",
+        "e<sup>4</sup>",
+        "(about 54.6), plus 10⁻⁵",
         "is right at most 35.6 times in 100 with it",
         "clipping to bounds",
         "0 to 19",
@@ -160,70 +163,9 @@ def test_attempts_are_told_apart(tmp_path: Path) -> None:
     )
     result = run_study(read_study(write_study(tmp_path, repeated)))
     text = report_html(record_of(result))
-    assert [text.count(f">{name}</text>") for name in ("bands", "bands (2)", "bands (3)")] == [1, 1, 1]
-    assert "&nbsp;±&nbsp;" in report_html(record_of(run_study(read_study(write_study(tmp_path, COUNT)))))
-
-
-def cells(*rows: tuple[str, float, float]) -> Frame:
-    """Rows of one statistic by city: a name, a number and its error."""
-    made = tuple(("mean cost", name, value, value - error, value + error, error) for name, value, error in rows)
-    return Frame(("what", "city", "value", "low", "high", "error"), made)
-
-
-def test_means_are_points_with_their_intervals() -> None:
-    """They were bars from 0 without whiskers: four equal ones for 3.02, 2.96, 3.02 and 3."""
-    chart = number_chart(cells(("a", 3.02, 0.05), ("b", 2.96, 0.07), ("c", 3.02, 0.05)), from_zero=False)
-    assert (chart.count('class="dot"'), chart.count('class="bar"')) == (3, 0)
-    assert chart.count('class="error"') == 3 * 3
-    assert "mean cost, with intervals at 95 %, of each by itself; the axis does not begin at 0" in chart
-    assert "3.020&nbsp;±&nbsp;0.050" in chart
-    places = [float(x) for x in re.findall(r'cx="([\d.]+)%"', chart)]
-    assert places[0] - places[1] > 10, "what differs is seen to differ"
-
-
-def test_counts_are_bars_from_zero_with_their_intervals() -> None:
-    chart = number_chart(cells(("a", 1000, 30), ("b", 500, 30), ("c", -20, 30)), from_zero=True)
-    bars = [
-        (float(x), float(width)) for x, width in re.findall(r'<rect [^>]*x="([\d.]+)%"[^>]*width="([\d.]+)%"', chart)
-    ]
-    assert bars[0][1] == pytest.approx(2 * bars[1][1], abs=0.02)
-    assert bars[0][0] == bars[1][0] > bars[2][0], "what is below 0 grows to the left"
-    assert chart.count('class="error"') == 9
-    assert '<td class="n soft">-20' in chart, "an interval with 0 in it is set in grey"
-    assert "does not begin" not in chart
-
-
-def test_letters_keep_their_size_on_every_screen() -> None:
-    """Lengths are shares of the width, nothing is scaled, and no name is cut."""
-    chart = number_chart(cells(("x" * 90, 1.0, 0.5), ("b", -2.0, 0.5)), from_zero=True)
-    assert "viewBox" not in chart
-    assert 'width="100%"' in chart
-    assert all(0 <= float(x) <= 100 for x in re.findall(r'x[12]?="(-?[\d.]+)%"', chart))
-    assert "x" * 90 in chart
-
-
-def test_nothing_is_left_out_of_a_long_answer() -> None:
-    """Of the ten most frequent pages a report had eight, and of a hundred bars the first thirty."""
-    many = number_chart(cells(*((f"page {i}", float(i), 1.0) for i in range(100))), from_zero=True)
-    assert all(f">page {i}<" in many for i in range(100))
-
-
-@pytest.mark.parametrize("numbers", [(0.0, 0.0), (1e-12, 2e-12), (1e15, 2e15), (-5.0, -5.0), (3, 3)])
-def test_any_numbers_have_an_axis(numbers: tuple[float, float]) -> None:
-    for from_zero in (True, False):
-        axis = Axis.of(numbers, from_zero=from_zero)
-        assert 2 <= len(axis.ticks) <= 5
-        assert all(0 <= axis.x(number) <= 100 for number in numbers)
-
-
-def test_what_has_no_error_says_why() -> None:
-    frame = Frame(
-        ("what", "city", "value", "low", "high", "error"), (("v", "a", 1, None, None, None),) * 2, notes=("so",)
-    )
-    chart = number_chart(frame, from_zero=False)
-    assert "No error: so." in chart
-    assert "95 %" not in chart
-    assert 'class="error"' not in chart
+    assert "entries 1, 2, 3" in text, "one row, with what all three cost"
+    again = report_html(record_of(run_study(read_study(write_study(tmp_path, COUNT)))))
+    assert "\u00a0±\u00a0" in again, "no line ends before ±"
 
 
 def test_the_head_is_that_of_the_trail_and_no_password_is_shown(tmp_path: Path) -> None:
@@ -233,3 +175,72 @@ def test_the_head_is_that_of_the_trail_and_no_password_is_shown(tmp_path: Path) 
     assert record["ledger"]["head"] == f"{head.sequence}:{head.hash}"
     assert "secret" not in report_html(record)
     assert "postgresql://…@host/db" in report_html(record)
+
+
+SEVERAL = "".join(
+    question(f"mean{place}", "mean", column="cost", bounds=[0, 200], epsilon=0.2) for place in range(3)
+) + question("typical", "median", column="age", bounds=[0, 100], epsilon=0.2)
+
+
+def page_of(folder: Path, *questions: str, **options: Any) -> str:
+    return report_html(record_of(run_study(read_study(write_study(folder, *questions)), **options)))
+
+
+def test_what_all_answers_have_in_common_is_said_once(tmp_path: Path) -> None:
+    page = page_of(tmp_path, SEVERAL)
+    body, end = page.split("What holds for every answer")
+    assert "not what clipping to bounds" not in body
+    assert end.count("not what clipping to bounds or leaving out rows changes") == 1
+    assert end.count("one row") == 1
+    assert body.count("0 to 200; values beyond count as the nearest bound") == 3, (
+        "what is an answer's own stays with it"
+    )
+
+
+def test_a_median_says_its_ranks_once(tmp_path: Path) -> None:
+    page = page_of(tmp_path, SEVERAL)
+    assert len(re.findall("Off by at most .* ranks? of at most 6,000\\.", page)) == 1
+    assert page.count("of at most 6,000") == 1
+
+
+def test_numbers_are_read_without_a_manual(tmp_path: Path) -> None:
+    """A card said "4 could be asked; 3 had each been charged its worst case", also where nothing came back."""
+    page = page_of(tmp_path, SEVERAL)
+    assert "Four questions, each charged in full" in page
+    assert "worst-case" not in page
+    assert "could be asked" not in page
+    names = ("limit", "charged", "refunded", "remaining")
+    shown = [re.search(rf"<dt>{name}</dt><dd[^>]*>([^<]+)<", page) for name in names]
+    assert [found[1] for found in shown if found] == ["4", "0.8", "0", "3.2"]
+
+
+def test_what_refunds_bought_is_the_headline(tmp_path: Path) -> None:
+    asked = [
+        question(f"q{place}", "above", column="age", bins=8, bounds=[0, 80], threshold=9000, at_most=4, epsilon=1.9)
+        for place in range(4)
+    ]
+    page = page_of(tmp_path, *asked)
+    assert "Four questions; 2 would have fitted at worst-case prices" in page
+    assert "At worst-case prices 2 of these 4 would have fitted under the limit; refunds paid for the rest." in page
+
+
+def test_a_rehearsal_is_framed(tmp_path: Path) -> None:
+    page = page_of(tmp_path, COUNT, rehearse=True)
+    assert '<p class="notice" role="note">This is a rehearsal.' in page
+    assert '<p class="stamp" aria-hidden="true">Rehearsal</p>' in page, "on every printed page"
+    assert "A real run would promise the following." in page
+    assert "rehearsal" not in page_of(tmp_path, COUNT).lower()
+
+
+def test_an_account_promises_what_its_ledger_does(tmp_path: Path) -> None:
+    """A limit of an account is a promise to its owner. People are promised that of the whole ledger."""
+    url = f"sqlite:///{tmp_path}/books.db"
+    whole = Ledger.create(url, "people", 9, "1e-5", neighbours="substitute", unit="visitor (one row each)")
+    whole.create_account("alice", 2, "1e-6")
+    path = write_study(tmp_path, COUNT, epsilon=2)
+    text = path.read_text().replace('name = "people"', 'name = "people"\naccount = "alice"')
+    path.write_text(text.replace("1e-5", "1e-6"))
+    page = report_html(record_of(run_study(read_study(path))))
+    assert "ledger “people”" in page
+    assert "(9, 10⁻⁵)-differentially private" in page
+    assert "The budget of people/alice, in ε; δ is 10⁻⁶" in page

@@ -118,7 +118,7 @@ def test_a_run_in_memory_says_so(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["run", str(path), "--report", str(page)])
     assert "keeps no ledger" in result.stderr
     assert "old" in result.stdout.splitlines()[0], "answers are for other programs, too"
-    assert "for this run alone" in page.read_text()
+    assert "for this process; what another publishes comes on top" in page.read_text()
     assert "whole life" not in page.read_text()
 
 

@@ -160,7 +160,9 @@ def test_a_row_is_not_a_person(tmp_path: Path) -> None:
     with pytest.raises(InvalidStudy, match=r"study.toml:9: \[privacy\] 'who' is 'Person', a column"):
         plan_study(read_study(path))
     path.write_text(by_row)
-    with pytest.raises(InvalidStudy, match=r"another unit: 'person'.*Another ledger has a limit of its own") as found:
+    with pytest.raises(
+        InvalidStudy, match=r"unit: ledger .* says 'person'.*Another ledger has a limit of its own"
+    ) as found:
         run_study(read_study(path))
     assert "'who'" not in str(found.value)
 

@@ -1,8 +1,9 @@
 """Expressions over one row: parsed from text, typed, and defined for every row."""
 
-from expost.data.expression.expression import Expression, is_word, read_expression, read_value
+from expost.data.expression.expression import Expression, read_expression, read_value
 from expost.data.expression.functions import FUNCTIONS
 from expost.data.expression.grammar import find_column, parse
+from expost.data.expression.meant import is_word
 from expost.data.expression.tree import (
     KEY_KINDS,
     NUMBER_KINDS,

@@ -6,14 +6,16 @@ parse them again and understand something else.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from expost.data.expression.fitting import BY_NAME
-from expost.data.expression.grammar import RESERVED, parse
+from expost.data.expression.functions import if_whole
+from expost.data.expression.grammar import parse
+from expost.data.expression.meant import quoted_name, text_literal
 from expost.data.expression.operators import CASTS
+from expost.data.expression.tokens import Tokens
 from expost.data.expression.tree import Call, Kind, Reference, Stated, Tree, Value
 
 
@@ -49,6 +51,11 @@ class Expression:
         kind = cast(Kind, self.kind)
         return self if kind == "number" else replace(self, tree=Call(CASTS[kind, "number"], (self.tree,)))
 
+    def as_whole(self) -> Expression:
+        """The same as an integer where it is whole, and NULL where it is not."""
+        text = f"whole({self.text})"
+        return Expression(text, if_whole(Tokens(text), self.tree), self.name)
+
     @property
     def is_whole(self) -> bool:
         """Whether its numbers are whole, though they may be read as numbers of any kind."""
@@ -82,15 +89,5 @@ def column(reference: Reference) -> Expression:
     return Expression(quoted_name(reference.name), reference, reference.name)
 
 
-def quoted_name(name: str) -> str:
-    """The name of a column as expressions have it: in quotation marks, unless it is a plain word."""
-    return name if is_word(name) else '"' + name.replace('"', '""') + '"'
-
-
-def is_word(name: str) -> bool:
-    """Whether expressions can name a column of this name without quotation marks."""
-    return re.fullmatch(r"[^\W\d]\w*", name) is not None and name.upper() not in RESERVED
-
-
 def _literal(value: Value) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else f"{value}"
+    return text_literal(value) if isinstance(value, str) else f"{value}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from expost.data.expression import calendar, operators
 from expost.data.expression.calendar import SECONDS_PER_UNIT
 from expost.data.expression.fitting import BY_NAME, apply, become, call
+from expost.data.expression.tokens import Tokens
 from expost.data.expression.tree import Call, Kind, Stated, Tree
 from expost.mentions import brief
 
@@ -53,7 +54,7 @@ def function(reader: Reader, written: str) -> Tree:
     if name in _SPECIAL:
         return _SPECIAL[name](reader)
     if name not in _PLAIN:
-        raise reader.refused(f"{name}()", _why_not(name))
+        raise reader.refused(f"{name}()", reader.meant_at(reader.place - 2) or _why_not(name))
     arguments = reader.listed()
     if not arguments:
         raise reader.wrong(f"{name}() has no arguments")
@@ -147,6 +148,22 @@ def _clip(reader: Reader) -> Tree:
     if tree.kind == "number":
         beyond.insert(0, (call(reader, "isnan", tree), tree))
     return choice(reader, beyond, tree)
+
+
+def if_whole(reader: Tokens, tree: Tree) -> Tree:
+    """A number as an integer, if it is whole; NULL otherwise."""
+    if tree.kind == "integer":
+        return tree
+    is_whole = call(reader, "=", tree, call(reader, "round", tree))
+    integer = Call(operators.CASTS["number", "integer"], (tree,))
+    return call(reader, "CASE", is_whole, integer, Stated(None, "integer"))
+
+
+def _whole(reader: Reader) -> Tree:
+    arguments = reader.listed()
+    if len(arguments) != 1 or arguments[0].kind not in ("integer", "number"):
+        raise reader.wrong("whole() takes a number: whole(age)")
+    return if_whole(reader, arguments[0])
 
 
 # ---- functions with constants
@@ -256,6 +273,7 @@ _SPECIAL: dict[str, Callable[[Reader], Tree]] = {
     "if": _if,
     "bin": _bin,
     "clip": _clip,
+    "whole": _whole,
     "round": _round,
     "regexp_matches": _regexp,
     "extract": _extract,

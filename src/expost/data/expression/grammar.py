@@ -11,17 +11,13 @@ from typing import Any, Never
 from expost.data.expression import operators, patterns
 from expost.data.expression.fitting import apply, as_time, call
 from expost.data.expression.functions import INEXACT, add_interval, cast, choice, function, stated_text
+from expost.data.expression.meant import RESERVED, column_in_words, instead_of_name, quoted_name
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
 from expost.data.expression.tree import Kind, Reference, Stated, Tree, is_text, uncomputable, unusable
 from expost.errors import InvalidValue
 from expost.mentions import brief
 
 _LONGEST = 10_000
-RESERVED = frozenset(
-    ("AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE", "END", "NULL", "TRUE",
-     "FALSE", "AS", "FROM", "SELECT", "DISTINCT", "INTERVAL", "WITH")
-)  # fmt: skip
-"""Words that are no names of columns unless they are in quotation marks."""
 
 
 def parse(text: Any, schema: Mapping[str, Kind]) -> Tree:
@@ -55,14 +51,20 @@ def find_column(name: Any, schema: Mapping[str, Kind]) -> str:
     """The column of that name, as the schema spells it."""
     if not isinstance(name, str):
         raise InvalidValue(f"a column is given by its name, a text, got {brief(name)}")
-    if name in schema:
-        return name
-    alike = [column for column in schema if column.lower() == name.lower()]
-    if len(alike) == 1:
-        return alike[0]
+    found = _spelled(name, schema)
+    if found is not None:
+        return found
     near = get_close_matches(name, schema, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, schema))}"
     raise InvalidValue(f"there is no column {name!r}: {hint}")
+
+
+def _spelled(name: str, schema: Mapping[str, Kind]) -> str | None:
+    """The one column of that name, whatever the case of its letters."""
+    if name in schema:
+        return name
+    alike = [column for column in schema if column.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
 
 
 class Reader(Tokens):
@@ -76,8 +78,18 @@ class Reader(Tokens):
         """Parse the whole text as one expression."""
         tree = self.expression()
         if not self.ended:
-            raise self.wrong(f"{self.next.text!r} is unexpected")
+            raise self._unexpected()
         return tree
+
+    def _unexpected(self) -> InvalidValue:
+        """An error: the text goes on where it could end."""
+        return self.wrong(f"{self.next.text!r} is unexpected", *filter(None, [self.meant_at(self.place - 1)]))
+
+    def meant_at(self, place: int) -> str:
+        """Which column is probably meant by several words that begin at this place; nothing if they spell none."""
+        column = column_in_words(self.tokens, place, self.schema)
+        alone = column is None or column == _spelled(self.tokens[place].text, self.schema)
+        return "" if column is None or alone else f"did you mean {quoted_name(column)}?"
 
     def expression(self) -> Tree:
         """Parse an expression."""
@@ -263,7 +275,10 @@ class Reader(Tokens):
     def _column(self, name: str) -> Tree:
         if self.take("."):
             raise InvalidValue(f"{name!r} in {brief(self.text)} is followed by a dot: write the column's name alone")
-        found = find_column(name, self.schema)
+        found = _spelled(name, self.schema)
+        if found is None:
+            hint = instead_of_name(self.tokens, self.place - 1, self.schema)
+            raise InvalidValue(f"there is no column {name!r}: {hint}")
         if self.schema[found] == "other":
             raise InvalidValue(unusable(found))
         return Reference(found, self.schema[found])

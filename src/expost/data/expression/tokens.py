@@ -21,6 +21,17 @@ _TOKENS = re.compile(
       | (?P<sign><>|!=|<=|>=|==|\|\||//|::|[-+*/%=<>(),.])""",
     re.VERBOSE,
 )
+_INSTEAD = {
+    "&": "write AND between conditions",
+    "|": "write OR between conditions",
+    "~": "write NOT before a condition",
+    "!": "write NOT before a condition",
+    "'": "a text begins and ends with a single quotation mark, and one within it is doubled, as in 'it''s'",
+    '"': "a name begins and ends with a double quotation mark",
+    **dict.fromkeys("‘’‚`´", "text goes in straight single quotes, as in 'Rome'"),
+    **dict.fromkeys("“”„", "text goes in straight single quotes, as in 'Rome', and names of columns in double ones"),
+}
+"""What to write instead of a character that no expression has."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +68,18 @@ class Tokens:
         while place < len(self.text):
             found = _TOKENS.match(self.text, place)
             if found is None or self.text.startswith(("--", "/*"), place):
-                raise self.wrong(f"{self.text[place : place + (1 if found is None else 2)]!r} is unexpected")
+                sign = self.text[place] if found is None else self.text[place : place + 2]
+                more = [_INSTEAD[sign]] if sign in _INSTEAD else []
+                raise self.wrong(f"{sign!r} is unexpected", *more)
             place = found.end()
             if found.lastgroup != "space":
                 yield Token(str(found.lastgroup), found[0])
 
     # ---- errors
 
-    def wrong(self, why: str) -> InvalidValue:
+    def wrong(self, why: str, remedy: str = "write for instance 'age >= 18'") -> InvalidValue:
         """An error: the text is not an expression."""
-        return InvalidValue(f"{brief(self.text)} is not an expression: {why}; write for instance 'age >= 18'")
+        return InvalidValue(f"{brief(self.text)} is not an expression: {why}; {remedy}")
 
     def refused(self, what: str, why: str) -> InvalidValue:
         """An error: the expression contains something that is not allowed."""

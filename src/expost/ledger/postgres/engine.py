@@ -12,21 +12,25 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from expost.canonical import canonical, sha256
 from expost.errors import AlreadyExists, Busy, ExpostError, InvalidValue, LedgerCorrupt, LedgerUnavailable, NoLedgers
 from expost.forks import Process, here
 from expost.ledger import schema
+from expost.ledger.deadline import all_within, time_left
 from expost.ledger.engine import UNREADABLE, Hold, Outcome, Returned, Rows, Settings, Step, alone
-from expost.ledger.operations import Create
+from expost.ledger.heads import Heads, of_this_machine
+from expost.ledger.operations import Close, Create, Remark
 from expost.ledger.postgres.disk import await_disk
 from expost.ledger.postgres.errors import is_passing, lost_snapshot, meaning, translated
 from expost.ledger.postgres.steps import Governing, Steps, TableView, denied
 from expost.ledger.remedies import VERIFY
+from expost.ledger.trail import Head
 
 if TYPE_CHECKING:
     import psycopg
@@ -37,6 +41,7 @@ _PLANS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'"
 )  # a plan is kept as long as the connection, and must suit tables that grow
+_PARTING = 1.0  # seconds for which a process that ends waits for a server
 _LOCK = 7091847  # an advisory lock, so that migrations run one after the other
 _random = getattr(os, "getrandom", os.urandom)  # urandom would let all threads run that were just answered
 _MARK = (
@@ -54,6 +59,8 @@ class _Session:
         """The batches that the database may have seen last under this name."""
         self.known = 0
         """The last line that was acknowledged."""
+        self.compared: Callable[[], object] = lambda: None
+        """The connection on which the books were compared with the head that was noted last."""
 
     def rename(self) -> None:
         """Continue under another name, because this process was given up."""
@@ -68,7 +75,7 @@ class PostgresEngine:
     """
 
     local = False
-    heads = None
+    accounts = "expost_account"
     open_entries = account_entries = "expost_entry e"
     lines = (
         "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
@@ -81,6 +88,10 @@ class PostgresEngine:
     def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.settings = settings
         self._url, self.read_only = url, read_only
+        self.heads = Heads(url, of_this_machine()) if settings.heads else None
+        self._noted_as: dict[int, str] = {}
+        self._warned: WeakKeyDictionary[psycopg.Connection[Any], list[str]] = WeakKeyDictionary()
+        """What the server told each connection while it waited for a standby."""
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
         self._shown: list[ref[psycopg.Connection[Any]]] = []
@@ -140,13 +151,20 @@ class PostgresEngine:
         batch = _random(8).hex()
         sent = json.dumps([self._steps.sent(ledger, step) for step in steps])
         before = canonical(sorted(session.before))
-        values = (ledger, session.owner, self.settings.processes.me(), batch, before, session.known, sent)
+        values = (ledger, session.owner, self.settings.processes.me(), batch, before)
         session.before.add(batch)  # from here on, until the answer is known
-        answer = self._guarded(lambda: self._steady(lambda: self._write(_SPEND, values)))
+
+        def sent_once() -> Any:
+            self._compare(ledger, session)
+            return self._write(_SPEND, (*values, session.known, sent))
+
+        answer = self._guarded(lambda: self._steady(sent_once))
         found = answer[0] if answer is not None else None
         if not isinstance(found, dict) or "outcomes" not in found:
             raise LedgerCorrupt("another process writes to the database under this process's name")
         session.before, session.known = {batch}, max(session.known, found["sequence"])
+        if self.heads is not None and found["head"]:
+            self.heads.note(self.noted_as(ledger, ""), Head(found["sequence"], found["head"]))
         return list(found["outcomes"])
 
     def _session(self, ledger: int) -> _Session:
@@ -167,7 +185,66 @@ class PostgresEngine:
         if not self._decide(0, governing):
             raise AlreadyExists("ledger", operation.name)
 
+    def _compare(self, ledger: int, session: _Session | None = None) -> None:
+        """Raise if the books lack the head that this machine noted last: the server went back, or a standby took its
+        place. Asked once on each connection."""
+        if self.heads is None:
+            return
+        writer = self._writer = self._usable(self._writer)
+        if session is not None and session.compared() is writer:
+            return
+        noted = self.heads.noted(self.noted_as(ledger, ""))
+        if noted is not None:
+            lost = self.heads.compare(noted, *self._last(ledger))
+            if lost is not None:
+                raise lost
+        if session is not None:
+            session.known = max(session.known, 0 if noted is None else noted.sequence)
+            session.compared = ref(writer)  # if it was replaced meanwhile, it is asked again
+
+    def _last(self, ledger: int) -> tuple[str, int, Callable[[int], str | None]]:
+        """The ledger's name, its last line, and the hashes of its lines."""
+
+        def hash_of(line: int) -> str | None:
+            found = self._write("SELECT hash FROM expost_event WHERE ledger = %s AND sequence = %s", (ledger, line))
+            return None if found is None else str(found[0])
+
+        name, sequence = self._write("SELECT name, sequence FROM expost_books WHERE id = %s", (ledger,))
+        return name, sequence, hash_of
+
+    def noted_as(self, ledger: int, name: str) -> str:
+        """The server's address, which stays as it is restored or replaced, and the hash of the ledger's first line."""
+        if ledger not in self._noted_as:
+            (found,) = self.rows(
+                "SELECT current_database(), current_schema(), hash FROM expost_event WHERE ledger = ? AND sequence = 1",
+                ledger,
+            )
+            self._noted_as[ledger] = " ".join((_server_of(self._url), *found))
+        return self._noted_as[ledger]
+
+    def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
+        """Nothing: nobody expects a head on a machine that wrote nothing."""
+
+    def adopt(self, ledger: int, step: Remark) -> None:
+        """Record that this machine's noted head is damaged, and note it anew."""
+        self._refuse_reading()
+        heads = self.heads
+        if heads is None:
+            raise InvalidValue("no heads are noted with these settings: load the ledger with heads=True")
+        with translated():
+            heads.refuse_intact(self.noted_as(ledger, ""), *self._last(ledger)[1:])
+        self._decided(ledger, step)
+        with translated():
+            _, last, hash_of = self._last(ledger)
+            heads.renew(self.noted_as(ledger, ""), Head(last, str(hash_of(last))))
+
     def _govern(self, ledger: int, step: Any) -> None:
+        """Apply a step of administration. With lost lines an account can only be closed."""
+        if not isinstance(step, Close):
+            self._guarded(lambda: self._steady(lambda: self._compare(ledger)))
+        self._decided(ledger, step)
+
+    def _decided(self, ledger: int, step: Any) -> None:
         """Apply a step of administration. Raises if it is not allowed; tried again if another one came first."""
         while True:
             governing = self._steps.governing(TableView(self.rows, ledger), step)
@@ -276,7 +353,17 @@ class PostgresEngine:
 
             with writer.transaction():
                 yield run
+            self._refuse_unconfirmed(writer)
             self._writer = writer
+
+    def size(self) -> int:
+        """The bytes of the tables and their indexes."""
+        sql = (
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+            "WHERE c.relkind = 'r' AND c.relname LIKE 'expost\\_%' AND c.relnamespace = current_schema()::regnamespace"
+        )
+        ((size,),) = self.rows(sql.replace("%", "%%"))
+        return int(size)
 
     def mark(self) -> str:
         """The numbers of the server and of the database in it, and the schema."""
@@ -291,8 +378,21 @@ class PostgresEngine:
         """Not supported: a server has no file, so its ledgers are copied one by one."""
         raise NotImplementedError
 
+    def leave(self) -> None:
+        """Have this process's rows deleted, where nobody has anything open; tried once."""
+        mine = [(ledger, session.owner) for (who, ledger), session in self._sessions.items() if who == here()]
+        writer, self._writer = self._writer, None
+        self._sessions.clear()
+        if writer is None or self.read_only:
+            return
+        with suppress(Exception), closing(writer), all_within(_PARTING):
+            for whose in mine:
+                writer.execute("SELECT expost_leave(%s, %s)", whose)
+
     def close(self) -> None:
         """Close all connections."""
+        if self.heads is not None:
+            self.heads.close()
         connections = (self._reader, self._writer, *(known() for known in self._shown))
         self._reader, self._writer, self._shown = None, None, []
         for connection in connections:
@@ -301,6 +401,8 @@ class PostgresEngine:
 
     def pause(self) -> None:
         """Called before a fork: closes connections that nobody uses. Whoever is being answered is not waited for."""
+        if self.heads is not None:
+            self.heads.close()
         if self._fork.take_if_free():
             self.close()
         elif (writer := self._writer) is not None:
@@ -335,7 +437,9 @@ class PostgresEngine:
         writer, self._writer = self._writer, None
         writer = self._usable(writer)
         try:
+            self._warned.get(writer, []).clear()
             answer = writer.execute(sql, values).fetchone()
+            self._refuse_unconfirmed(writer)
         except psycopg.Error:
             self._writer = writer
             raise
@@ -345,31 +449,42 @@ class PostgresEngine:
         self._writer = writer
         return answer
 
-    def _steady(self, work: Callable[[], Returned]) -> Returned:
-        """Do idempotent work, again after a transient error, until patience ends."""
+    def _refuse_unconfirmed(self, writer: psycopg.Connection[Any]) -> None:
+        """Raise if the wait for a synchronous standby was cancelled, which the server answers with a warning only. What
+        is sent again waits again."""
         import psycopg
 
-        until = self.settings.timer() + self.settings.patience
-        while True:
-            try:
-                return work()
-            except psycopg.IntegrityError:
-                raise
-            except psycopg.Error as error:
-                if not is_passing(error):
-                    raise meaning(error) from error
-                if self.settings.timer() > until:
-                    raise meaning(error) from error
-                self.settings.pause(0.02)
+        if self._warned.get(writer):
+            raise psycopg.OperationalError("no synchronous standby confirmed it in time")
+
+    def _steady(self, work: Callable[[], Returned]) -> Returned:
+        """Do idempotent work, again after a transient error, until patience ends: all of it within patience and one
+        deadline, or what is left to the call that it is part of."""
+        import psycopg
+
+        settings = self.settings
+        until = settings.timer() + settings.patience
+        with all_within(settings.patience + settings.deadline):
+            if not time_left(settings.deadline):
+                raise LedgerUnavailable("the database did not answer in time; what was reserved stays reserved")
+            while True:
+                try:
+                    return work()
+                except psycopg.IntegrityError:
+                    raise
+                except psycopg.Error as error:
+                    if not is_passing(error) or settings.timer() > until or not time_left(settings.deadline):
+                        raise meaning(error) from error
+                    settings.pause(0.02)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
         from expost.ledger.postgres.connection import bounded
 
-        deadline = self.settings.deadline
+        deadline = max(1, time_left(self.settings.deadline))
         try:
-            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(deadline).connect)(
+            connection: psycopg.Connection[Any] = (self.settings.connect or bounded(self.settings.deadline).connect)(
                 self._url,
                 autocommit=True,
                 connect_timeout=max(2, int(deadline)),
@@ -383,6 +498,9 @@ class PostgresEngine:
                 self._lost = time.monotonic(), str(error)
             raise
         self._made.add(connection)
+        heard: list[str] = []
+        self._warned[connection] = heard
+        connection.add_notice_handler(partial(_hear, heard))
         try:
             self._check(connection)
         except BaseException:
@@ -407,6 +525,8 @@ class PostgresEngine:
             connection.execute("SET synchronous_commit = on")
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
+        if self.settings.standby:
+            connection.execute("SET expost.standby = on")
         timeout = int(self.settings.deadline * 900)  # less than the deadline, so that the server reports the reason
         connection.execute(f"{_PLANS}; SET statement_timeout = {timeout}")
 
@@ -448,6 +568,20 @@ def _run_missing(connection: psycopg.Connection[Any], turn: float) -> None:
         for name, text in schema.missing("postgres", connection.execute(schema.DONE).fetchall()):
             connection.execute(text)
             connection.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (%s, %s)", (name, sha256(text)))
+
+
+def _hear(heard: list[str], told: psycopg.errors.Diagnostic) -> None:
+    """Keep what a server tells of waiting for a standby: texts are in the server's language, functions are not."""
+    if (told.source_function or "").startswith("SyncRep"):
+        heard.append(told.source_function or "")
+
+
+def _server_of(url: str) -> str:
+    """Where a server is, whoever asks."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    known = conninfo_to_dict(url)
+    return canonical({name: str(known[name]) for name in ("service", "host", "hostaddr", "port") if name in known})
 
 
 def _let_go(connections: Iterable[psycopg.Connection[Any]]) -> None:

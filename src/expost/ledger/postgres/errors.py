@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     import psycopg
 
 
+_LOGIN = "check user and password (PGPASSWORD, ~/.pgpass) and the server's pg_hba.conf"
+_TABLES = (
+    "the tables are not those of this expost, or not in the search path: correct it in the address, or make a ledger"
+)
+
+
 def is_passing(error: psycopg.Error) -> bool:
     """Whether an error is transient: a lost connection, a restart, a lock, a conflict."""
     import psycopg
@@ -39,9 +45,36 @@ def meaning(error: psycopg.Error) -> LedgerUnavailable | LedgerCorrupt:
         )
     if code in ("57014", "55P03", "40P01"):
         return Busy(f"the database is busy: {line}; what was reserved stays reserved: try again")
+    remedy = _remedy(error)
     if not is_passing(error):
-        return RequestRejected(f"the database rejected the request: {line}; nothing was recorded")
-    return LedgerUnavailable(f"the database does not answer: {line}; what was reserved stays reserved")
+        return RequestRejected(f"the database rejected the request: {line}; nothing was recorded{remedy}")
+    return LedgerUnavailable(f"the database does not answer: {line}; what was reserved stays reserved{remedy}")
+
+
+_REMEDIES = {
+    "25006": "this server only reads, as a standby does: give the address of the primary",
+    "26000": "a pooler takes other sessions for each request: let pgbouncer use pool_mode = session",
+    "28000": _LOGIN,
+    "28P01": _LOGIN,
+    "3D000": "make the database, or correct its name in the address",
+    "42883": _TABLES,
+    "42P01": _TABLES,
+    "53100": "make room on the server's disk",
+    "53300": "raise max_connections, or put pgbouncer with pool_mode = session in between",
+    "57P03": "wait until the server has started",
+}
+"""What to do about errors of the server, by their codes."""
+
+
+def _remedy(error: psycopg.Error) -> str:
+    """What to do about it. A connection that was refused has no code, only the server's words."""
+    found = _REMEDIES.get(error.sqlstate or "")
+    if found is None and error.sqlstate is None:
+        words = {"Connection refused": "start the server, or correct host and port in the address",
+                 "password": _LOGIN, "authentication": _LOGIN, "too many": _REMEDIES["53300"],
+                 "does not exist": "check database and user in the address"}  # fmt: skip
+        found = next((remedy for word, remedy in words.items() if word in str(error)), None)
+    return "" if found is None else f". To mend it: {found}"
 
 
 def _line(error: psycopg.Error) -> str:

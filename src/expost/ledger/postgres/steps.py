@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from expost.accounting.amounts import beside_epsilon
 from expost.canonical import canonical
 from expost.errors import ExpostError, RequestRejected, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
@@ -191,7 +192,8 @@ class Steps:
         if isinstance(step, Reserve):
             entry = Entry(found["entry"], step.request, "reserved", step.begun, None, None, found["at"] / 1e6)
             self._known.add((ledger, guarantee_digest(step.request.priced_guarantee)))
-            self._open[ledger, entry.id] = entry
+            if step.lease is None:  # others may end those that have one
+                self._open[ledger, entry.id] = entry
             return entry
         if isinstance(step, Begin) and (ledger, step.entry) in self._open:
             self._open[ledger, step.entry] = self._open[ledger, step.entry]._replace(begun=True)
@@ -221,7 +223,7 @@ class Steps:
             "drawn": drawn,
         }  # fmt: skip
         if meters is not None:
-            values |= {"accounting": meters.to_json(), "capacity": list(meters.capacity(limit))}
+            values |= {"accounting": meters.to_json(), "capacity": beside_epsilon(meters.capacity(limit))}
         return Governing("create", name, values)
 
     def governing(self, view: TableView, step: Any) -> Governing:
@@ -230,10 +232,10 @@ class Steps:
         assert change is not None
         values: dict[str, Any] = {}
         if isinstance(step, CreateAccount | RaiseLimit):
-            limit, counts = change.levels[-1].limit, change.levels[-1].meter_balance
-            values = {"epsilon": limit.epsilon_units, "delta": limit.delta_units}
-            if counts is not None:
-                values["capacity"] = list(counts.capacity)
+            own = change.levels[-1]
+            values = {"epsilon": own.limit.epsilon_units, "delta": own.limit.delta_units}
+            if own.is_metered:
+                values["capacity"] = beside_epsilon(own.capacity)
         if isinstance(step, RaiseLimit):
             seen = view.levels(step.path)[-1].limit
             values["seen"] = [seen.epsilon_units, seen.delta_units]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -12,27 +13,31 @@ from expost.canonical import canonical
 from expost.errors import AlreadyExists, ExpostError, LedgerCorrupt, LedgerUnavailable, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger import clock, operations, rules
+from expost.ledger.abandoned import MONTH
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.remedies import VERIFY, unknown_account
 from expost.ledger.rows import (
     BALANCE,
+    CHARGED,
     ENTRY,
+    LIMIT,
+    RESERVED,
     accounting_text,
     balance_of_row,
     entry_of_row,
+    limit_values,
+    marks,
     meters_of_text,
-    numbers_text,
+    setting,
 )
-from expost.ledger.sqlite.heads import Heads
 from expost.ledger.trail import GENESIS, link, trail_line
 
 if TYPE_CHECKING:
     from expost.accounting.capacities import LedgerMeters
     from expost.accounting.tariff import Tariff
 
-_MONTH = 30 * 24 * clock.HOUR
 OPEN_IN_ROW = 32
 """The most open entries in the ledger's own row, which is written with every line. Others are in an index."""
 LINES = (
@@ -43,10 +48,18 @@ LINES = (
 NEW_LINE = "INSERT INTO expost_event (id, line, hash) VALUES (? << 40 | ?, ?, ?)"
 """Writes a line of the audit trail: its ledger, sequence, text and hash."""
 _SPENT = (
-    "UPDATE expost_account SET epsilon_spent = ?, delta_spent = ?, epsilon_reserved = ?, delta_reserved = ?, line = ?, "
-    "meters = ?, entries = ?, at = ?, head = ?, open = ? WHERE id = ?"
+    f"UPDATE expost_account SET {setting(CHARGED)}, {setting(RESERVED)}, line = ?, entries = ?, at = ?, head = ?, "
+    "open = ? WHERE id = ?"
 )
-_LIMITED = _SPENT.replace(" WHERE", ", epsilon_limit = ?, delta_limit = ?, closed = ? WHERE")
+_LIMITED = _SPENT.replace(" WHERE", f", {setting(LIMIT)}, closed = ? WHERE")
+_RESERVED = (
+    "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key, "
+    f"owner, lease, lease_until, begun, listed, reserved_at, reserved_line, {RESERVED}) VALUES ({marks(RESERVED, 17)})"
+)
+_ENDED = (
+    f"UPDATE expost_entry SET state = ?, begun = ?, part = ?, output = ?, digest = ?, ended_line = ?, "
+    f"{setting(CHARGED)} WHERE ledger = ? AND number = ? AND state = 'reserved'"
+)
 _BOOK = "name, neighbours, unit, sequence, entries, at, head, accounting, open"
 _BELOW = (None, None, None, "[]")  # columns that only the ledger's own account has
 
@@ -72,6 +85,8 @@ class SqliteBooks:
         """The time of this process's last heartbeat, if it was not given up."""
         self.is_noted = False
         """Whether the last head is the one that this process noted last."""
+        self.noted_since: int | None = None
+        """Since which line heads are noted; None if they are not."""
 
     def start(self, cursor: apsw.Cursor, owner: str) -> None:
         """Start a transaction of a process; read what is not cached."""
@@ -85,6 +100,8 @@ class SqliteBooks:
             row = self._row(f"SELECT {_BOOK} FROM expost_books WHERE id = ?", self._ledger)
             name, self._neighbours, self._unit, self.sequence, self._count, self.at, self.head, *rest = row
             self.root, (self._accounting, self._listed) = (name,), rest
+            since = self._row("SELECT since FROM expost_noted WHERE ledger = ?", self._ledger)
+            self.noted_since = None if since is None else since[0]
 
     def apply(self, steps: list[Step]) -> list[Outcome]:
         """Apply all steps, and return the outcome of each."""
@@ -100,6 +117,11 @@ class SqliteBooks:
         for rows in (self._accounts, self._guarantees, self._open):
             if len(rows) > self._settings.remembered // 3:
                 rows.clear()
+
+    def note_since_now(self) -> None:
+        """Record that heads are noted from the last line on."""
+        note_since(self._run, self._ledger, self.sequence)
+        self.noted_since = self.sequence
 
     def hash_of(self, sequence: int) -> str | None:
         """The hash of a line of the audit trail."""
@@ -244,68 +266,54 @@ class SqliteBooks:
             self._listed = f"[{','.join([other for other in numbers if other != str(number)])}]"
 
     def _write_balance(self, path: Path, balance: Balance) -> None:
-        limit, spent, reserved, closed, _, counted = balance
+        limit, capacity, charged, reserved, closed, _ = balance
         known = self._accounts.get(path)
         if known is None:  # a new account: the rules have read all others
             self._run(
-                "INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                self._ledger, self._account(path[:-1])[0], "/".join(path), limit.epsilon_units, limit.delta_units,
-                self.sequence, numbers_text(counted),
+                f"INSERT INTO expost_account (ledger, parent, path, line, {LIMIT}) VALUES ({marks(LIMIT, 4)})",
+                self._ledger, self._account(path[:-1])[0], "/".join(path), self.sequence, *limit_values(balance),
             )  # fmt: skip
             return
         number, before = known
         whole = (self._count, self.at, self.head, self._listed) if len(path) == 1 else _BELOW
-        values = (
-            spent.epsilon_units, spent.delta_units, reserved.epsilon_units, reserved.delta_units, self.sequence,
-            None if counted is None else numbers_text(counted), *whole,
-        )  # fmt: skip
+        values = (*charged, *reserved, self.sequence, *whole)
         if limit is before.limit and closed == before.closed:
             self._execute(_SPENT, (*values, number))
         else:
-            self._execute(_LIMITED, (*values, limit.epsilon_units, limit.delta_units, int(closed), number))
-        self._accounts[path] = number, Balance(limit, spent, reserved, closed, self.sequence, counted)
+            self._execute(_LIMITED, (*values, *limit_values(balance), int(closed), number))
+        self._accounts[path] = number, Balance(limit, capacity, charged, reserved, closed, self.sequence)
 
     def _write_entry(self, operation: operations.Reserve, change: rules.Change) -> None:
         request, lease, entry = operation.request, operation.lease, change.entry
         assert entry is not None
-        guarantee, subject, worst = request.priced_guarantee, described(request.subject), request.worst
+        guarantee, subject = request.priced_guarantee, described(request.subject)
         digest = guarantee_digest(guarantee)
         if change.first:
             self._run("INSERT INTO expost_guarantee VALUES (?, ?, ?)", self._ledger, digest, guarantee_text(guarantee))
             self._guarantees.add(digest)
         if lease is None:
             self._ensure_alive()
-        self._execute(
-            "INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, "
-            "label, key, epsilon, delta, meters, owner, lease, lease_until, begun, listed, reserved_at, reserved_line) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (self._ledger, entry.id, self._account(request.account)[0], int(len(request.account) > 1),
-            request.operation, subject.text,
-            subject.fingerprint, digest, request.label, request.key, worst.epsilon_units, worst.delta_units,
-            None if request.tariff is None else numbers_text(request.tariff.worst.amounts),
+        self._execute(_RESERVED, (
+            self._ledger, entry.id, self._account(request.account)[0], int(len(request.account) > 1),
+            request.operation, subject.text, subject.fingerprint, digest, request.label, request.key,
             self.owner if lease is None else None, lease, None if lease is None else self._now + lease,
-            int(operation.begun), int(self._list(entry.id)), self.at, self.sequence),
-        )  # fmt: skip
+            int(operation.begun), int(self._list(entry.id)), self.at, self.sequence, *request.worst,
+        ))  # fmt: skip
         self._count = entry.id
         self._open[entry.id] = entry
 
     def _update_entry(self, operation: operations.Operation, entry: Entry) -> None:
         self._open.pop(entry.id, None)
-        if entry.charged is None:
+        if entry.amounts is None:
             self._run("UPDATE expost_entry SET begun = 1 WHERE ledger = ? AND number = ?", self._ledger, entry.id)
             return
         part, output, digest = None, None, None
         if isinstance(operation, operations.Settle):
             part, output, digest = canonical(as_part(entry.part)), operation.output, operation.digest
         self._unlist(entry.id)
-        self._execute(
-            "UPDATE expost_entry SET state = ?, begun = ?, part = ?, charged_epsilon = ?, charged_delta = ?, "
-            "charged_meters = ?, output = ?, digest = ?, ended_line = ? WHERE ledger = ? AND number = ? "
-            "AND state = 'reserved'",
-            (entry.state, int(entry.begun), part, entry.charged.epsilon_units, entry.charged.delta_units,
-            numbers_text(entry.amounts), output, digest, self.sequence, self._ledger, entry.id),
-        )  # fmt: skip
+        self._execute(_ENDED, (
+            entry.state, int(entry.begun), part, output, digest, self.sequence, *entry.amounts, self._ledger, entry.id,
+        ))  # fmt: skip
 
     # ---- liveness
 
@@ -342,11 +350,11 @@ class SqliteBooks:
         return len(abandoned)
 
     def _forget(self) -> None:
-        """Delete processes that were given up, silent for a month, and have no open entries."""
+        """Delete processes that were silent for a month, and have no open entries."""
         self._run(
-            "DELETE FROM expost_owner WHERE ledger = ?1 AND expired = 1 AND seen < ?2 AND id <> ?3 "
+            "DELETE FROM expost_owner WHERE ledger = ?1 AND seen < ?2 AND id <> ?3 "
             "AND NOT EXISTS (SELECT 1 FROM expost_open e WHERE e.ledger = ?1 AND e.state = 'reserved' "
-            "AND e.owner = expost_owner.id)", self._ledger, self._now - _MONTH, self.owner,
+            "AND e.owner = expost_owner.id)", self._ledger, self._now - MONTH, self.owner,
         )  # fmt: skip
 
     def _ensure_alive(self) -> None:
@@ -382,19 +390,23 @@ class SqliteBooks:
         return self._execute(sql, values).fetchone()
 
 
-def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Settings, heads: Heads | None) -> str:
-    """Create a ledger and its own account, and return the hash of its first line."""
+def note_since(run: Callable[..., object], ledger: int, line: int) -> None:
+    """Record that the heads of a ledger are noted from a line on."""
+    run(
+        "INSERT INTO expost_noted VALUES (?, ?) ON CONFLICT (ledger) DO UPDATE SET since = excluded.since", ledger, line
+    )
+
+
+def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Settings) -> tuple[int, str]:
+    """Create a ledger and its own account, and return its number and the hash of its first line."""
     if cursor.execute("SELECT 1 FROM expost_ledger WHERE name = ?", (operation.name,)).fetchone():
         raise AlreadyExists("ledger", operation.name)
-    lost = None if heads is None else heads.lost(operation.name, 0, lambda line: None)
-    if lost is not None:
-        raise lost
     change = rules.change_of(None, operation)  # type: ignore[arg-type]  # there are no books yet
     assert change is not None
     at = clock.full_hour(settings.clock())
     line = trail_line(change, 1, at, settings.user)
     head = link(GENESIS, line)
-    name, limit, neighbours, unit, meters, _, _ = operation
+    name, _, neighbours, unit, meters, _, _ = operation
     cursor.execute(
         "INSERT INTO expost_ledger (name, neighbours, unit, accounting) VALUES (?, ?, ?, ?)",
         (name, neighbours, unit, accounting_text(meters)),
@@ -402,8 +414,8 @@ def create_books(cursor: apsw.Cursor, operation: operations.Create, settings: Se
     ledger = cursor.connection.last_insert_rowid()
     cursor.execute(NEW_LINE, (ledger, 1, line, head))
     cursor.execute(
-        "INSERT INTO expost_account (ledger, path, epsilon_limit, delta_limit, line, meters, entries, at, head) "
-        "VALUES (?, ?, ?, ?, 1, ?, 0, ?, ?)",
-        (ledger, name, limit.epsilon_units, limit.delta_units, numbers_text(change.levels[0].meters), at, head),
+        f"INSERT INTO expost_account (ledger, path, line, entries, at, head, {LIMIT}) "
+        f"VALUES (?, ?, 1, 0, ?, ?, {marks(LIMIT)})",
+        (ledger, name, at, head, *limit_values(change.levels[0])),
     )
-    return head
+    return ledger, head

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any, TypeVar
@@ -20,22 +20,36 @@ from weakref import ref
 import apsw
 
 from expost.canonical import sha256
-from expost.errors import Busy, InvalidValue, LedgerCorrupt, LedgerUnavailable, RequestRejected, SnapshotLost
+from expost.errors import (
+    Busy,
+    ExpostError,
+    InvalidValue,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    RequestRejected,
+    SnapshotLost,
+)
 from expost.forks import Process, here
 from expost.ledger import schema
+from expost.ledger.deadline import time_left
 from expost.ledger.engine import Hold, Outcome, Rows, Settings, Step, alone
 from expost.ledger.gate import GATE
-from expost.ledger.operations import Create
+from expost.ledger.heads import Heads
+from expost.ledger.operations import Create, Remark
 from expost.ledger.remedies import VERIFY, no_file, no_ledgers
-from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books
+from expost.ledger.sqlite.books import LINES, NEW_LINE, SqliteBooks, create_books, note_since
 from expost.ledger.sqlite.guard import Guard
-from expost.ledger.sqlite.heads import Heads
 from expost.ledger.sqlite.identity import Files
 from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
 Done = TypeVar("Done")
+_PARTING = 100  # milliseconds for which a process that ends waits for others
+_LEAVE = (
+    "DELETE FROM expost_owner WHERE id = ?1 AND ledger = ?2 "
+    "AND NOT EXISTS (SELECT 1 FROM expost_open e WHERE e.ledger = ?2 AND e.owner IS NOT NULL)"
+)
 _LOG = 4000  # pages in the write-ahead log before a checkpoint: pages that changed often are written once
 
 
@@ -44,6 +58,7 @@ class SqliteEngine:
 
     local = True
     open_entries = "expost_open e"
+    accounts = "expost_account NOT INDEXED"
     account_entries = "expost_entry e INDEXED BY expost_entry_account"
     lines, new_line = LINES, NEW_LINE
 
@@ -71,8 +86,8 @@ class SqliteEngine:
         self._reading = RLock()
         """Held during each query."""
         self._fork = Hold(self._reading)
-        self.files = Files(path)
         self._guard = Guard(path)
+        self.files = Files(path, self._guard.beginning)
         try:
             with self._translated():
                 self._open()
@@ -86,15 +101,13 @@ class SqliteEngine:
         """Apply all steps, in order, in one durable transaction."""
         self._refuse_reading()
         whose = here(), ledger
-        owner = self._owners.get(whose) or secrets.token_hex(8)
+        owner = self._owners.setdefault(whose, secrets.token_hex(8))  # kept also if the answer is lost
 
         def work(cursor: apsw.Cursor) -> tuple[SqliteBooks, list[Outcome]]:
             books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
             books.start(cursor, owner)
             if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
-                books.lost = self.heads.lost(books.root[0], books.sequence, books.hash_of)
-                if books.lost is not None:
-                    self.files.check()  # heads may be those of a ledger that was created in its place
+                self._look_for_lost(books, self.heads)
             return books, books.apply(steps)
 
         try:
@@ -106,9 +119,18 @@ class SqliteEngine:
         self._owners[whose] = books.owner
         if books.lost is None:
             self._known[ledger] = books
-            if self.heads is not None and books.has_moved:
-                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head), self.files.looks)
+            if self.heads is not None and (books.has_moved or not books.is_noted):
+                books.is_noted = self.heads.note(books.root[0], Head(books.sequence, books.head))
         return outcomes
+
+    def _look_for_lost(self, books: SqliteBooks, heads: Heads) -> None:
+        """Compare books with the noted head; from now on it is noted, if it was not before."""
+        name = books.root[0]
+        books.lost = heads.lost(name, books.sequence, books.hash_of, books.noted_since)
+        if books.lost is not None:
+            self.files.check()  # heads may be those of a ledger that was created in its place
+        elif books.noted_since is None and heads.prepare(name):
+            books.note_since_now()
 
     def owner(self, ledger: int) -> str | None:
         """The name under which this process reserves."""
@@ -117,10 +139,49 @@ class SqliteEngine:
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account."""
         self._refuse_reading()
+
+        def work(cursor: apsw.Cursor) -> str:
+            ledger, head = create_books(cursor, operation, self.settings)
+            lost = None if self.heads is None else self.heads.lost(operation.name, 0, lambda line: None)
+            if lost is not None:
+                raise lost
+            self.keep_heads(lambda sql, *values: cursor.execute(sql, values).fetchall(), ledger, operation.name, 1)
+            return head
+
         with GATE.held(), self._translated():
-            head = self._transact(lambda cursor: create_books(cursor, operation, self.settings, self.heads))
+            head = self._transact(work)
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
+
+    def keep_heads(self, run: Rows, ledger: int, name: str, line: int) -> None:
+        """Within a transaction that makes a ledger: its heads are noted from a line on."""
+        if self.heads is not None and self.heads.prepare(name):
+            note_since(run, ledger, line)
+
+    def noted_as(self, ledger: int, name: str) -> str:
+        """The name of a ledger in the file of heads."""
+        return name
+
+    def adopt(self, ledger: int, step: Remark) -> None:
+        """Record that heads are noted anew, because those that were noted are missing or damaged; and note one."""
+        self._refuse_reading()
+        heads = self.heads
+        if heads is None:
+            raise InvalidValue("no heads are noted with these settings: load the ledger with heads=True")
+
+        def work(cursor: apsw.Cursor) -> SqliteBooks:
+            books = SqliteBooks(ledger, self.settings)
+            books.start(cursor, secrets.token_hex(8))
+            heads.refuse_intact(books.root[0], books.sequence, books.hash_of)
+            for refused in books.apply([step]):
+                if isinstance(refused, ExpostError):
+                    raise refused
+            books.note_since_now()
+            return books
+
+        with GATE.held(), self._translated():
+            books = self._transact(work)
+            heads.renew(books.root[0], Head(books.sequence, books.head))
 
     def _transact(self, work: Callable[[apsw.Cursor], Done]) -> Done:
         """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open."""
@@ -232,6 +293,20 @@ class SqliteEngine:
         if copy is not None:
             copy[1].cleanup()
 
+    def leave(self) -> None:
+        """Delete this process's rows, where nobody has anything open. Nobody waits for that, and it may be lost."""
+        mine = [(name, ledger) for (who, ledger), name in self._owners.items() if who == here()]
+        writer = self._writer
+        if writer is None or not mine or writer.in_transaction:
+            return
+        self._owners.clear()
+        self._known.clear()  # they know that this process is there
+        with suppress(apsw.Error, OSError, ExpostError):
+            writer.set_busy_timeout(_PARTING)
+            writer.execute("PRAGMA synchronous = NORMAL").fetchall()
+            for whose in mine:
+                writer.execute(_LEAVE, whose).fetchall()
+
     def pause(self) -> None:
         """Called before a fork: closes connections, which two processes must not share."""
         self._fork.take()
@@ -255,6 +330,10 @@ class SqliteEngine:
             finally:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
+
+    def size(self) -> int:
+        """The bytes of the file and its log."""
+        return sum(os.stat(name).st_size for name in (self._path, f"{self._path}-wal") if os.path.exists(name))
 
     def mark(self) -> str:
         """The user version in the file's header, which nothing else uses; drawn if there is none."""
@@ -291,7 +370,7 @@ class SqliteEngine:
     def _connect(self) -> apsw.Connection:
         if self.read_only:
             return self._connect_reading()
-        if self.files.is_known:
+        if self.files.is_known or os.path.exists(self._path):
             self.files.check_file()
         new = apsw.SQLITE_OPEN_CREATE if self._create and not self.files.is_known else 0
         connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | new, vfs=self.settings.vfs)
@@ -421,13 +500,14 @@ _TROUBLE = (apsw.Error, OSError, UnicodeDecodeError)
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:
-    """A busy handler that waits in short steps, so that nobody starves, and gives up after that many seconds."""
-    since = [0.0]
+    """A busy handler that waits in short steps, so that nobody starves, and gives up after that many seconds, or those
+    that are left to the call."""
+    until = [0.0]
 
     def wait(attempt: int) -> bool:
         if attempt == 0:
-            since[0] = time.monotonic()
+            until[0] = time.monotonic() + time_left(seconds)
         time.sleep(0.0005 if attempt < 20 else 0.002)
-        return time.monotonic() - since[0] < seconds
+        return time.monotonic() < until[0]
 
     return wait

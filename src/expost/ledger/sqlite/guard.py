@@ -84,6 +84,11 @@ class Guard:
             held.users += 1
             self._mine = key, held
 
+    def beginning(self) -> bytes | None:
+        """The first bytes of the database, from the file that is open here; None if none is."""
+        with _TURN:
+            return None if self._mine is None else os.pread(self._mine[1].files[0], 100, 0)
+
     def loosen(self) -> None:
         """Called before the connections are closed: who is the last to close the database may remove the log."""
         with _TURN:
@@ -113,7 +118,7 @@ class Guard:
 def _locked(path: str, key: tuple[int, int]) -> _Held:
     files = _OPENED.setdefault(key, [])
     for name in (path, f"{path}-shm")[len(files) :]:
-        files.append(os.open(name, os.O_RDONLY))
+        files.append(os.open(name, os.O_RDONLY | os.O_NONBLOCK))  # a pipe in its place is not waited for
     _set(fcntl.F_RDLCK, files)
     return _Held(_OPENED.pop(key))
 

@@ -1,72 +1,67 @@
-"""The identity of the file at a path, and of the files of an SQLite database.
-
-After a file's times were read, the kernel updates them at the next write, and has to sync more than the data. Before
-every commit to the log, that would cost a quarter of the commit's time. ``os.stat`` always reads the times; ``statx``
-reads only what is asked for, but the call itself takes longer.
-"""
+"""Whether the files of an SQLite database are still those that were opened, and none was written over."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-from typing import Any, TypeAlias
+import stat
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 from expost.errors import LedgerUnavailable
-from expost.ledger.sqlite.folder_watch import FolderWatch
 
-_HERE, _OPEN_FILE = -100, 0x1000  # AT_FDCWD: paths are relative to the working directory; AT_EMPTY_PATH
-_INODE = 0x100  # STATX_INO
-_TRUSTED = 200  # checks, two a commit, between two looks: a folder that another machine shares may change silently
 _LIBRARIES = (
     "if this process reads the file with another SQLite library (Python's sqlite3, pandas), which removes them as it "
     "closes it, look with `expost ledger … --json` or ledger.entries().to_pandas() instead; otherwise put the file back"
 )
-_Buffer = ctypes.c_char * 256
-Identity: TypeAlias = bytes | tuple[int, int]
-"""A file's inode and device, to be compared with what the same function returned."""
+_OVERWRITTEN = (
+    "was written over while this process had it open, with an older copy or something else; nothing was acknowledged: "
+    "stop all that use it, and restore it as after a lost file (docs/runbook.md)"
+)
+_LOOKS = 3  # at a header that another process may just be writing
 
 
-def _library() -> Any:
-    try:
-        found = ctypes.CDLL(None, use_errno=True).statx
-    except (OSError, AttributeError, TypeError):  # macOS, Windows, an old library
-        return None
-    found.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p]
-    return found
+class Header(NamedTuple):
+    """What the first page of a database says of itself. The first two never go down while it is used."""
 
+    counter: int
+    """How often the first page was changed."""
+    pages: int
+    mark: int
+    """The user version."""
 
-_statx = _library()
+    @classmethod
+    def read(cls, text: bytes) -> Self | None:
+        """The header in the first hundred bytes; None if these are not of a database."""
+        if len(text) < 100 or not text.startswith(b"SQLite format 3\0"):
+            return None
+        return cls(*(int.from_bytes(text[at : at + 4], "big") for at in (24, 28, 60)))
 
-
-def identity_of(path: bytes | int) -> Identity:
-    """The identity of the file at a path, or of an open one; its times are not read. Raises ``OSError``."""
-    if _statx is not None:
-        found = _Buffer()
-        if type(path) is bytes:
-            failed = _statx(_HERE, path, 0, _INODE, found)
-        else:
-            failed = _statx(path, b"", _OPEN_FILE, _INODE, found)
-        text = found.raw
-        if not failed and text[1] & 1:  # it has the inode
-            return text[32:40] + text[136:144]
-    stat = os.stat(path)  # raises the error; or the kernel does not support statx
-    return stat.st_ino, stat.st_dev
+    def follows(self, before: Header) -> bool:
+        """Whether the same database can have this header later."""
+        return (self.counter, self.pages) >= (before.counter, before.pages) and before.mark in (0, self.mark)
 
 
 class Files:
-    """The files of an SQLite database, as they were opened: the database, its write-ahead log, and its locks."""
+    """The files of an SQLite database, as they were opened: the database, its write-ahead log, and its locks.
 
-    def __init__(self, path: str) -> None:
-        self._path, self._name = path, os.fsencode(path)
-        self._log, self._locks = self._name + b"-wal", self._name + b"-shm"
+    Parameters
+    ----------
+    path
+        The database.
+    beginning
+        Reads its first bytes; None while it is not open. To open and close it here would release SQLite's locks.
+    """
+
+    def __init__(self, path: str, beginning: Callable[[], bytes | None]) -> None:
+        self._path, self._log, self._locks = path, f"{path}-wal", f"{path}-shm"
+        self._beginning = beginning
         self._file: tuple[int, int] | None = None
         self._opened: tuple[Any, ...] | None = None
         """What :meth:`check` found first, and has to find again."""
-        self._watch: FolderWatch | None = None
-        self._trusted = 0
-        """How many checks do without a look at the log and the locks."""
-        self.looks = 0
-        """How often the folder was looked at; as long as that stays the same, all files in it are the same."""
+        self._size, self._changed = 0, 0
+        """Of the database when it was looked at last; only checkpoints change them."""
+        self._header: Header | None = None
 
     @property
     def is_known(self) -> bool:
@@ -75,42 +70,60 @@ class Files:
 
     def check(self) -> None:
         """Called before and after every commit: raise unless the database, its write-ahead log and its locks are still
-        those that were opened, and the database has no other hard links."""
-        if self._watch is None:
-            self._watch = FolderWatch(os.path.dirname(self._name) or b".")
-        if self._watch.has_changed():
-            self._trusted = 0  # until a look finds everything as it was
-            self._watch.reset()
-        self._trusted -= 1
+        those that were opened, the database has no other hard links, and nobody wrote over it."""
         try:
-            file = os.stat(self._name)
-            found = file.st_ino, file.st_dev, file.st_nlink
-            if self._trusted < 0 or self._opened is None or found != self._opened[0]:
-                self._look(found)
+            file, log, locks = os.stat(self._path), os.stat(self._log), os.stat(self._locks)
         except OSError:
             raise self._lost() from None
-
-    def _look(self, file: tuple[int, int, int]) -> None:
-        self.looks += 1
-        found = file, identity_of(self._log), identity_of(self._locks)
+        found = file.st_ino, file.st_dev, file.st_nlink, log.st_ino, log.st_dev, locks.st_ino, locks.st_dev
         if found != self._opened:
-            self.check_file()
-            if self._opened is not None:
-                raise self._moved(
-                    "was given another write-ahead log (the file ending in -wal)"
-                    if found[1] != self._opened[1]
-                    else "was given other locks (the file ending in -shm)",
-                    _LIBRARIES,
-                )
-        self._opened, self._trusted = found, _TRUSTED
+            self._refuse_others(found)
+        if (file.st_size, file.st_mtime_ns) != (self._size, self._changed):
+            self._refuse_older(file.st_size)
+            self._size, self._changed = file.st_size, file.st_mtime_ns
+
+    def _refuse_others(self, found: tuple[int, ...]) -> None:
+        self.check_file()
+        if self._opened is not None:
+            raise self._moved(
+                "was given another write-ahead log (the file ending in -wal)"
+                if found[3:5] != self._opened[3:5]
+                else "was given other locks (the file ending in -shm)",
+                _LIBRARIES,
+            )
+        self._opened = found
+
+    def _refuse_older(self, size: int) -> None:
+        """Raise if the database was written over: its header is of an earlier state, or of something else; or, where it
+        cannot be read, the file is shorter."""
+        text = self._beginning()
+        if text is None:
+            if size < self._size:
+                raise self._overwritten()
+            return
+        for look in range(_LOOKS):
+            header = Header.read(text)
+            if self._header is None or (header is not None and header.follows(self._header)):
+                self._header = header
+                return
+            time.sleep(0.002 * look)
+            text = self._beginning() or b""
+        raise self._overwritten()
+
+    def _overwritten(self) -> LedgerUnavailable:
+        return LedgerUnavailable(f"the ledger's file {self._path!r} {_OVERWRITTEN}")
 
     def check_file(self) -> None:
         """Raise unless the database is the one that was opened first, and has no other hard links."""
         try:
-            found = os.stat(self._name)
+            found = os.stat(self._path)
         except OSError:
             raise self._moved("was removed or renamed") from None
         file = found.st_ino, found.st_dev
+        if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for whoever writes into it
+            raise LedgerUnavailable(
+                f"{self._path!r} is not a plain file: check the path, or put the ledger's file back"
+            )
         if file != (self._file or file):
             raise self._moved("was replaced by another file")
         if found.st_nlink > 1:
@@ -119,9 +132,7 @@ class Files:
 
     def close(self) -> None:
         """Called when the writer is closed: when it is opened again, the log and the locks may be others."""
-        watch, self._watch, self._opened, self._trusted = self._watch, None, None, 0
-        if watch is not None:
-            watch.close()
+        self._opened = None
 
     def _lost(self) -> LedgerUnavailable:
         self.check_file()

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from expost.accounting.amounts import NO_AMOUNTS
-from expost.cost import Cost
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.engine import Engine
@@ -53,8 +52,7 @@ class Past:
         self._accounts: dict[Path, Balance] = {}
         self._open: dict[int, tuple[Entry, int]] = {}
         """Entries that were open at the head, each with the line that reserved it, until they are taken."""
-        self._reserved = Cost(0)
-        self._amounts = NO_AMOUNTS
+        self._reserved = NO_AMOUNTS
         self._earliest = 0
         """The number of the earliest entry that was reached."""
         self._closing: Head | None = None
@@ -98,9 +96,7 @@ class Past:
 
     def _is_complete(self) -> bool:
         """Whether the open entries that were read add up to all that is reserved."""
-        root = self._accounts[self._root]
-        due = NO_AMOUNTS if root.meter_balance is None else root.meter_balance.reserved
-        return (self._reserved, self._amounts) == (root.reserved, due)
+        return self._reserved == self._accounts[self._root].reserved
 
     def take_met(self) -> dict[int, tuple[Entry, int]]:
         """Take out the open entries that were read and not taken."""
@@ -145,8 +141,7 @@ class Past:
             begun = operation.begun or bool(later)
             entry = Entry(number, operation.request, "reserved", begun, None, None, event.at / 1e6)
             self._open[number] = (entry, event.sequence)
-            self._reserved += entry.reserved
-            self._amounts = self._amounts.more(entry.reserved_amounts or NO_AMOUNTS)
+            self._reserved = self._reserved.plus(entry.reserved_amounts)
 
     def _note(self, path: Path, event: TrailLine) -> None:
         """Keep the balances in a line, unless a later line is known."""

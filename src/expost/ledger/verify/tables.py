@@ -14,7 +14,7 @@ from expost.errors import LedgerCorrupt
 from expost.ledger.engine import Engine, Rows
 from expost.ledger.entry import Balance, Entry, Path
 from expost.ledger.operations import Create, Operation, Settle
-from expost.ledger.rows import BALANCE, ENTRY, accounting_text, balance_of_row, entry_of_row, numbers_text
+from expost.ledger.rows import BALANCE, ENTRY, EntryRow, accounting_text, balance_of_row
 from expost.ledger.trail import GENESIS, Head, TrailLine, linked
 from expost.ledger.verify.lines import Replay, differ
 
@@ -29,7 +29,7 @@ class Instant(NamedTuple):
     entries: int
     at: int
     accounts: dict[Path, Balance]
-    open: dict[int, Any]
+    open: dict[int, EntryRow]
     has_later: bool
     """Whether there are lines after the head."""
     last: int
@@ -91,11 +91,11 @@ class Verification(Replay):
         if len(found) != 1:
             raise LedgerCorrupt("the ledger's own row was removed")
         name, neighbours, unit, sequence, head, entries, at, accounting = found[0]
-        accounts = rows(f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ?", self._ledger)
+        accounts = rows(f"SELECT path, {BALANCE} FROM {self._engine.accounts} WHERE ledger = ?", self._ledger)
         reserved = rows(
             f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'", self._ledger
         )
-        open_rows = {row[0]: row for row in reserved}
+        open_rows = {row.number: row for row in map(EntryRow.read, reserved)}
         if len(open_rows) < len(reserved):
             raise differ("an open entry is listed twice")
         later = rows(self._engine.lines, self._ledger, sequence, 2**63 - 1, 1)
@@ -175,7 +175,8 @@ class Verification(Replay):
             return
         marks = ", ".join("?" * len(ended))
         numbers = [one.entry.id for one in ended]
-        rows = {row[0]: row for row in self._engine.rows(f"{ENTRY} AND e.number IN ({marks})", self._ledger, *numbers)}
+        found = self._engine.rows(f"{ENTRY} AND e.number IN ({marks})", self._ledger, *numbers)
+        rows = {row.number: row for row in map(EntryRow.read, found)}
         for one in ended:
             if one.entry.id not in rows:
                 raise self._not_there(one.entry.id)
@@ -189,18 +190,16 @@ class Verification(Replay):
         for start in range(0, len(due), _OUTPUTS):
             self._compare_outputs(dict(list(due.items())[start : start + _OUTPUTS]))
 
-    def _compare_row(self, row: Any, one: _Ended) -> None:
-        entry, worst, number = one.entry, one.entry.reserved, one.entry.id
-        text, paid, ended = row[6], tuple(row[15:17]), one.ended or None
+    def _compare_row(self, row: EntryRow, one: _Ended) -> None:
+        entry, number = one.entry, one.entry.id
         try:
-            same = entry_of_row(row) == entry and sha256(text) == row[5]
+            same = row.entry() == entry and sha256(row.guarantee_text) == row.guarantee
         except (LedgerCorrupt, AttributeError):
             same = False
-        stored = (*paid, row[21], *row[17:20])
-        amounts = numbers_text(entry.reserved_amounts)
-        if not same or stored != (worst.epsilon_units, worst.delta_units, amounts, one.reserved, ended, one.digest):
+        stored = row.reserved, row.reserved_line, row.ended_line, row.digest
+        if not same or stored != (entry.reserved_amounts, one.reserved, one.ended or None, one.digest):
             raise differ(f"entry {number} is not as the audit trail records it")
-        if row[20] and not keeps_output(entry.operation, entry.key, entry.state):
+        if row.has_output and not keeps_output(entry.operation, entry.key, entry.state):
             raise differ(f"the stored output of entry {number} is not the one that was published")
 
     def _compare_keys(self, entries: list[Entry]) -> None:

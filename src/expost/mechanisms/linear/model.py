@@ -77,6 +77,22 @@ class LinearModel:
         return model_frame(("class", "feature") if len(slopes) > 1 else ("feature",), rows)
 
 
+@dataclass(frozen=True)
+class TrainedModel(LinearModel):
+    """A published linear model that was trained step by step.
+
+    Parameters
+    ----------
+    steps
+        The steps that were taken.
+    score
+        The share of records held out for it that it labels right, with noise; None if none were.
+    """
+
+    steps: int = 0
+    score: float | None = None
+
+
 def unit_rows(features: Any, norm: float, missing: float, intercept: bool) -> FloatArray:
     """Each row divided by ``norm`` and, if still longer than one, shortened to one; a constant feature appended.
 

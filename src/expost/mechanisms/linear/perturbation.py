@@ -7,6 +7,7 @@ More than two classes are one problem each, that class against the rest, with an
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -93,19 +94,7 @@ class _Linear(OfArrays, FixedCost[NDArray[Any], LinearModel]):
 
     def check(self, data: Any) -> None:
         """Rows of numbers, at least one, with the class last and the features that were asked for."""
-        dimensions = shape_of(data).dimensions
-        if dimensions is None or len(dimensions) != 2 or min(dimensions) < 1:
-            raise InvalidValue(f"a classifier is about a two-dimensional array, the class last, got shape {dimensions}")
-        there = dimensions[1] - 1
-        if self.features is not None and max(self.features) >= there:
-            raise InvalidValue(f"features asks for column {max(self.features)}, but there are only {there}")
-        if not (self.intercept or there):
-            raise InvalidValue("there is nothing to fit: give at least one feature, or an intercept")
-        if there > MOST_FEATURES or dimensions[0] > MOST_RECORDS:
-            raise InvalidValue(
-                f"rounding errors are bounded for at most {MOST_RECORDS} records with {MOST_FEATURES} features, got "
-                f"{dimensions[0]} with {there}"
-            )
+        check_labelled(data, self.features, self.intercept)
 
     def sample(self, data: NDArray[Any], noise: NoiseSource) -> LinearModel:
         """A model."""
@@ -129,6 +118,23 @@ class _Linear(OfArrays, FixedCost[NDArray[Any], LinearModel]):
         if output is WITHHELD:
             return "withheld"
         return f"{len(output.weights)} × {len(output.weights[0])} weights"
+
+
+def check_labelled(data: Any, features: tuple[int, ...] | None, intercept: bool) -> None:
+    """Rows of numbers, at least one, with the class last and the features that were asked for."""
+    dimensions = shape_of(data).dimensions
+    if dimensions is None or len(dimensions) != 2 or min(dimensions) < 1:
+        raise InvalidValue(f"a classifier is about a two-dimensional array, the class last, got shape {dimensions}")
+    there = dimensions[1] - 1
+    if features is not None and max(features) >= there:
+        raise InvalidValue(f"features asks for column {max(features)}, but there are only {there}")
+    if not (intercept or there):
+        raise InvalidValue("there is nothing to fit: give at least one feature, or an intercept")
+    if there > MOST_FEATURES or dimensions[0] > MOST_RECORDS:
+        raise InvalidValue(
+            f"rounding errors are bounded for at most {MOST_RECORDS} records with {MOST_FEATURES} features, got "
+            f"{dimensions[0]} with {there}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +350,7 @@ def noisy_weights(
 
 def as_features(columns: Any, name: str) -> tuple[int, ...]:
     """Numbers of columns, at least one, none twice."""
-    numbers = tuple(columns)
+    numbers = tuple(columns) if isinstance(columns, Iterable) else ()
     if not numbers or len(set(numbers)) < len(numbers) or any(type(n) is not int or n < 0 for n in numbers):
         raise InvalidValue(f"{name} are different numbers of columns, counted from 0, got {columns!r}")
     return numbers

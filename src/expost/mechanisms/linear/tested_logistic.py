@@ -1,7 +1,7 @@
 """Logistic regression that is released only if its error on held-out records is small: the paper's Algorithm 5.
 
-The error is the mean of ``|tanh(w·z/2) − y|``, between 0 and 2. It moves little when the weights do, so a verdict on it
-reveals little of the training data as long as the weights stay unseen.
+The error is the mean of ``|tanh(w·z/2) − y|``, twice the probability of the wrong class, between 0 and 2. It moves
+little when the weights do, so a verdict on it reveals little of the training data as long as the weights stay unseen.
 """
 
 from __future__ import annotations
@@ -155,7 +155,9 @@ class TestedLogisticRegression(OfArrays, Mechanism[NDArray[Any], LinearModel | W
     test_share
         What the test costs as a share of ε, above 0 and at most 1. ⊥ costs only that.
     threshold
-        The largest error that passes. The error is between 0 and 2, and 1 for a model that knows nothing.
+        The largest error that passes. The error is twice the mean probability that the model gives to the wrong class:
+        0 is perfect, 1 knows nothing, 2 is always sure and wrong. With K classes, each against the rest, the share of
+        wrong predictions is at most K/2 times the error.
     norm
         The public length of the longest row of features. Rows are divided by it, and those still longer than one are
         shortened to one.

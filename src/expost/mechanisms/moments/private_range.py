@@ -260,4 +260,4 @@ class PrivateRange(OfArrays, Mechanism[NDArray[Any] | Tally, FoundRange | Withhe
         """The range and its level."""
         if output is WITHHELD:
             return "withheld: no range was clear"
-        return f"{output.low:.6g} … {output.high:.6g} (level {output.level} of {LEVELS})"
+        return f"{output.low:.6g} … {output.high:.6g} (attempt {output.level} of {LEVELS})"

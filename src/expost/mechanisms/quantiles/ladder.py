@@ -202,7 +202,7 @@ class QuantileLadder(Mechanism[NDArray[Any] | Tally, Any]):
     def describe(self, output: Any) -> str:
         """The value, and whether it is known to be near."""
         passed = f"within {self.within}" if output.passed else "did not pass"
-        return f"{output.value:.6g}, {passed} (rung {output.rung} of {self.rungs})"
+        return f"{output.value:.6g}, {passed} (attempt {output.rung} of {self.rungs})"
 
 
 def margin(data: Ordered, goal: Target, span: range) -> int:

@@ -161,9 +161,9 @@ class Leveled(Additive):
         shape = shape_of(value)
         shown = f"{value:.6g}" if shape.dimensions is None else f"{shape.size} values, all"
         if self.until is not None and isinstance(output, Reduced) and output.met:
-            return f"{shown} {self.until} (level {level} of {self.levels})"
+            return f"{shown} {self.until} (step {level} of {self.levels})"
         error = float(self._error("0.95", level, shape, at_stop=True))
-        return f"{shown} ± {error:.3g} at 95 % (level {level} of {self.levels})"
+        return f"{shown} ± {error:.3g} at 95 % (step {level} of {self.levels})"
 
     def _error(self, confidence: Number, level: int, shape: Shape, at_stop: bool) -> Fraction:
         """Proof: lem-error-at-stop."""

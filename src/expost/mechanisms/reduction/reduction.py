@@ -20,7 +20,7 @@ from expost.noise.chain import laplace_chains
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseReduction(Leveled, Laplace):
-    """Noise reduction ("accuracy first"): noise that becomes less until the answer is good enough.
+    """Noise reduction ("accuracy first"): less and less noise, until the answer is good enough.
 
     The noises of all levels are drawn together, such that an earlier answer is a later one with more noise. So all
     answers together reveal no more than the last one, and only its ε is charged.

@@ -38,7 +38,7 @@ from expost.noise.sums import LaplaceSteps
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVector(Thresholded):
-    """The sparse vector technique ("above threshold"): which values lie above a threshold, until ``at_most`` did.
+    """The sparse vector technique ("above threshold"): which values lie above a threshold. It stops after ``at_most``.
 
     Parameters
     ----------

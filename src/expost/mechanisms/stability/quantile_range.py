@@ -319,7 +319,11 @@ class StableInterquantileRange(_Ranged[Bin | Withheld]):
 
     def describe(self, output: Any) -> str:
         """The edges."""
-        return "withheld" if output is WITHHELD else f"between {output[1]:.4g} and {output[2]:.4g} (leg {output[0]})"
+        return (
+            "withheld"
+            if output is WITHHELD
+            else f"between {output[1]:.4g} and {output[2]:.4g} (attempt {output[0]} of 2)"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,7 +349,7 @@ class StableInterquartileRange(StableInterquantileRange):
 
 @dataclass(frozen=True, kw_only=True)
 class StableNoisyInterquartileRange(_Ranged[float | Withheld]):
-    """The paper's own inter-quartile range as one mechanism, for comparison: noise on the logarithm, no leg published.
+    """The paper's own inter-quartile range as one mechanism, for comparison: noise on the logarithm.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
 
     def describe(self, output: StableAnswer | Withheld) -> str:
         """What came out, and of which leg."""
-        return "withheld" if output is WITHHELD else f"{output[1]!r} (leg {output[0]} of {len(self.proposals)})"
+        return "withheld" if output is WITHHELD else f"{output[1]!r} (attempt {output[0]} of {len(self.proposals)})"
 
     def frame_of(self, answer: StableAnswer) -> Frame:
         """The rows of the release."""
@@ -203,7 +203,7 @@ class FirstStable(Mechanism[Any, StableAnswer | Withheld]):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chain(Mechanism[Any, tuple[Any, ...]]):
-    """Propose-test-release in a row: each leg's proposal is made from what the legs before released. ⊥ ends it.
+    """Several propose-test-releases: each proposal is made from what was released before. ⊥ ends it.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ class StableRegression(OfArrays, Wrapper[NDArray[Any], Coefficients | Withheld])
         """The coefficients."""
         if output is WITHHELD:
             return "withheld"
-        return f"{', '.join(f'{value:.4g}' for value in output[1])} (grid {output[0]} of {self.grids})"
+        return f"{', '.join(f'{value:.4g}' for value in output[1])} (attempt {output[0]} of {self.grids})"
 
 
 def _fit(features: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:

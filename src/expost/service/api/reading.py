@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from expost.accounting.amounts import Amounts
 from expost.ledger.rows import accounting_text
 from expost.ledger.trail import exported
 from expost.service.api.access import AnyReader, Auditor, Here, refusals
@@ -26,7 +27,6 @@ from expost.service.api.models import (
 )
 from expost.service.api.shapes import entry_reply
 from expost.service.core import Service
-from expost.service.jobs import charge_of
 from expost.service.limits import JsonReply
 from expost.service.problems import Refusal
 from expost.service.tokens import AccessToken
@@ -71,7 +71,7 @@ async def show_accounting(here: Here, token: AnyReader) -> JsonReply:
 async def find_room(here: Here, token: AnyReader, body: ChargeModel) -> JsonReply:
     """Whether a charge would fit in the token's account now, on some meter of each level. Reserves nothing."""
     books = here.window.imagined(await here.account(token))
-    return JsonReply({"fits": books.after(charge_of(body.charge)) is not None})
+    return JsonReply({"fits": books.after(Amounts(*body.charge)) is not None})
 
 
 @router.get("/entries", response_model=list[EntryModel], responses=refusals())

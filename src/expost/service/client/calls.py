@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import expost.errors as errors
-from expost.accounting.tariff import together
+from expost.accounting.amounts import Amounts, together
 from expost.cost import Cost
 from expost.errors import BudgetExceeded, ExpostError, InvalidValue, KeyConflict, LedgerClosed, UnknownEntry
 from expost.guarantee import Guarantee
@@ -104,9 +104,8 @@ def quote_steps(planned: Any, said: Mapping[str, Any]) -> CallSteps:
     worst, best = together(worst for worst, _ in priced), together(best for _, best in priced)
     if meters is None:
         return Quote(worst.cost, best.cost, remaining, has_room=worst.cost <= remaining)
-    asked = [worst.cost.epsilon_units, worst.cost.delta_units, *worst.amounts]
-    room = (yield HttpCall("POST", "/v1/accounting", {"charge": asked}))["fits"]
-    return Quote(worst.cost, best.cost, remaining, worst.amounts, best.amounts, room)
+    room = (yield HttpCall("POST", "/v1/accounting", {"charge": [*worst]}))["fits"]
+    return Quote(worst.cost, best.cost, remaining, worst, best, room)
 
 
 def error_of_problem(problem: Mapping[str, Any], account: str, key: str | None = None) -> ExpostError:
@@ -136,6 +135,6 @@ def _release(
     """The release that a local ledger would give."""
     part = decode(receipt["part"])
     request = Request("run", tuple(account.split("/")), mechanism, mechanism.guarantee, label, key)
-    charged = Cost.from_json(receipt["charged"])
+    charged = Amounts.of(Cost.from_json(receipt["charged"]))
     entry = Entry(receipt["entry"], request, "settled", True, part, charged, receipt["when"])
     return Release(mechanism, decode(receipt["output"]), entry, replayed=receipt["stored"], origin=origin)

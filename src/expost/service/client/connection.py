@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self, TypeAlias
 
 import httpx
@@ -12,7 +13,7 @@ import httpx
 from expost.cost import Cost, Number
 from expost.data import PrivateTable
 from expost.data.unit import stated_unit
-from expost.errors import LedgerUnavailable
+from expost.errors import InvalidValue, LedgerUnavailable
 from expost.guarantee import Guarantee
 from expost.ledger import Quote
 from expost.ledger.asking import refuse_both
@@ -80,10 +81,20 @@ class _Connected:
         return run_steps(self.account, what, said, self.steps_of, key, label, service=self.address)
 
     def steps_of(self, mechanism: Any) -> int:
-        """How many steps the mechanism's table had before anything was done with it."""
+        """How many steps the mechanism's table had before anything was done with it.
+
+        Raises ``InvalidValue`` for a table that is none of these: the service reads of a table but its name and what
+        was done to it, and would answer about rows, a unit and a relation of its own.
+        """
         table = getattr(getattr(mechanism, "question", None), "table", None)
-        own = self.data.get(table.engine.name) if isinstance(table, PrivateTable) else None
-        return 0 if own is None else len(own.steps)
+        if not isinstance(table, PrivateTable):
+            return 0
+        for own in self.data.values():
+            begun = replace(table, columns=own.columns, steps=table.steps[: len(own.steps)])
+            if begun == own:
+                return len(own.steps)
+        there = ", ".join(f"connection.data[{name!r}]" for name in self.data) or "there is none"
+        raise InvalidValue(f"{table.name} is no table of this connection: ask one that is ({there})")
 
 
 class Connection(_Connected):

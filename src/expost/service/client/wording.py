@@ -84,7 +84,7 @@ def _amounts(mechanism: Any) -> _Given:
     if isinstance(getattr(mechanism, "noise", None), Gaussian) or getattr(mechanism, "made_with", "") == "gaussian":
         given["noise"] = "gaussian"
     if isinstance(mechanism, NoisyUntil) and isinstance(mechanism.noise.until, RelativeError):
-        given["accuracy"] = f"{float(100 * exact(mechanism.noise.until.within, 'within')):g} %"
+        given["accuracy"] = f"{float(100 * exact(mechanism.noise.until.within, 'within')):.12g} %"
     return given
 
 

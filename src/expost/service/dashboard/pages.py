@@ -17,6 +17,7 @@ from markupsafe import Markup
 from starlette.staticfiles import StaticFiles
 
 from expost.cost import Cost
+from expost.reporting.charts import chart_of
 from expost.service import governance
 from expost.service.api.access import Here, service_of
 from expost.service.api.asking import MOST_LISTED, own_job
@@ -30,7 +31,6 @@ from expost.service.lines import RULE, is_line
 from expost.service.problems import TITLES, Refusal, problem_of
 from expost.service.results import plan_reply
 from expost.service.tokens import AccessToken, Role, form_token
-from expost.study.charts import chart_of
 from expost.study.kinds import KINDS
 
 COOKIE = "__Host-expost"

@@ -14,9 +14,16 @@ from expost.study.kinds.moments import MOMENTS
 from expost.study.kinds.numbers import TOTALS
 from expost.study.kinds.robust import ROBUST
 
-KINDS: dict[str, QuestionKind] = {
-    kind.name: kind for kind in (*TOTALS, *LOSSES, *CELLS, *BOUNDED, *MOMENTS, *ROBUST, *MODELS)
+FAMILIES: dict[str, tuple[QuestionKind, ...]] = {
+    "Counts, sums and means": (*TOTALS, *LOSSES),
+    "Histograms, frequent values and thresholds": tuple(CELLS),
+    "Quantiles and regression": tuple(BOUNDED),
+    "Spread, two columns, and robust means": tuple(MOMENTS),
+    "Tests before the release": tuple(ROBUST),
+    "Classifiers": tuple(MODELS),
 }
+"""The kinds in the order of the documentation, by what they are about."""
+KINDS: dict[str, QuestionKind] = {kind.name: kind for kinds in FAMILIES.values() for kind in kinds}
 
 
 def stated_as(record: QuestionRecord[Any]) -> dict[str, Any]:
@@ -30,4 +37,4 @@ def stated_as(record: QuestionRecord[Any]) -> dict[str, Any]:
     return {"kind": kinds[-1].name, **kinds[-1].stated(record)}
 
 
-__all__ = ["KINDS", "stated_as"]
+__all__ = ["FAMILIES", "KINDS", "stated_as"]

@@ -8,13 +8,14 @@ from typing import Any
 
 from expost.cost import exact
 from expost.data import PrivateQuantiles
-from expost.frame import number_text
+from expost.frame import number_text, with_error
 from expost.mechanism import WITHHELD
 from expost.noise.grid import Grid
-from expost.questions import LinearRegression, Median, Quantile, Quartiles
+from expost.questions import LinearRegression, Median, OnColumns, Quantile, Quartiles
+from expost.questions.regression import NamedFit, terms_of
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.groups import OF_MODELS, grouped
+from expost.study.kinds.groups import NOISY_SUMS, OF_MODELS, grouped
 from expost.study.kinds.kind import (
     CONFIDENCE,
     Accuracy,
@@ -76,7 +77,7 @@ def _at_most(asked: Asked) -> str:
 
 def _ranks_text(off: float, of: str = "") -> str:
     """How far off; many ranks may be few or all of them, which only the number of values can say."""
-    text = f"off by at most {number_text(off)}{of} rank{'s' * (off != 1)}"
+    text = f"off by at most {number_text(off)} rank{'s' * (off != 1)}{of}"
     return text if of or off < MANY_RANKS else f"{text}; whether that is much cannot be judged, their number is private"
 
 
@@ -106,14 +107,18 @@ def _line(asked: Asked, mechanism: Any, value: Any) -> Answer:
     return _line_of_group(asked, mechanism.answer_of(value, None), None)
 
 
-def _line_of_group(asked: Asked, fit: Any, error: float | None) -> Answer:
-    found = dict(zip(asked["features"], fit.coefficients, strict=True)) | {"constant": fit.intercept}
-    text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
-    return Answer(text, found, None, beside="", released=fit)
+def _line_of_group(asked: Asked, fit: NamedFit, error: float | None) -> Answer:
+    """The features first. ± holds for all numbers of a fit at once; a group is said to be by itself."""
+    constant, *features = terms_of(asked["features"], "constant")
+    fitted, *slopes = fit.terms.values()
+    named = dict(zip([*features, constant], [*slopes, fitted], strict=True))
+    text = ", ".join(f"{name} {with_error(number.value, number.error)}" for name, number in named.items())
+    return Answer(text, {name: number.value for name, number in named.items()}, None, beside="", released=fit)
 
 
 def _no_bar(asked: Asked, mechanism: Any) -> NoBar:
-    return NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data")
+    later = not isinstance(mechanism, OnColumns)
+    return NOISY_SUMS if later else NoBar("how far noise moves a fit to records depends on the data")
 
 
 BOUNDED = tuple(map(grouped, (

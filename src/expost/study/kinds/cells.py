@@ -13,9 +13,10 @@ from expost.comparison import Comparison
 from expost.cost import Cost, exact
 from expost.data import Above, BalancedCounts, CellsAbove, Discovered, Noisy
 from expost.data.histograms import MOST_KEYS
-from expost.frame import number_text
+from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism, Release
 from expost.questions import CountedCells, Discover, LargeCells, Top
+from expost.reporting.rows import ALL, EACH
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import (
@@ -29,7 +30,6 @@ from expost.study.kinds.kind import (
     listed,
 )
 from expost.study.model import Question
-from expost.study.shown import ALL
 
 _CELLS = (
     keys.COLUMN,
@@ -47,6 +47,7 @@ _LARGE = (
 
 
 _BIN = re.compile(r"\[(-?\d+), (-?\d+)\)")
+_BY_ITSELF = "each at 95 %"
 _SPARSE = "on the threshold and on the counts compared with it (sparse vector)"
 
 
@@ -92,13 +93,23 @@ def _for_all(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
 
 def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
     error = ceil(log(1 / (1 - CONFIDENCE)) / mechanism.rate)
-    return Accuracy(float(error), f"each, of those that {mechanism.threshold:,} have")
+    return Accuracy(float(error), f"each; finds values that {mechanism.threshold:,} or more units have")
 
 
 def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> Answer:
+    """Each count with the error that holds although it had to reach the threshold; near it, that is larger."""
     if not value:
         return Answer(f"no value has {mechanism.threshold:,} or more", {}, outcomes=("none",), released=value)
-    return _bars(asked, value, float(ceil(log(len(value) / (1 - CONFIDENCE)) / mechanism.rate)), ("any",))
+    found = mechanism.answer_of(value, None)
+    named = {str(key): found[key] for key in value}
+    errors = {count.error for count in named.values()}
+    if len(errors) == 1:
+        return _bars(asked, value, errors.pop(), ("any",), EACH)
+    text = "; ".join(f"{label}: {with_error(count.value, count.error)}" for label, count in named.items())
+    return Answer(
+        f"{text}; {_BY_ITSELF}", dict(zip(named, value.values(), strict=True)), None, ("any",), _BY_ITSELF,
+        tuple(named), released=value,
+    )  # fmt: skip
 
 
 def _most(asked: Asked, mechanism: Mechanism, value: tuple[Any, ...]) -> Answer:
@@ -155,10 +166,10 @@ def _bin_label(cell: str) -> str:
     return f"{first}" if first == last else f"{first} to {last}"
 
 
-def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...]) -> Answer:
+def _bars(asked: Asked, value: dict[Any, int], error: float, outcomes: tuple[str, ...], holds_for: str = ALL) -> Answer:
     named = dict(zip(_labels(asked, value), value.values(), strict=True))
     counts = ", ".join(f"{label}: {number_text(count)}" for label, count in named.items())
-    every = ALL.format(number_text(error))
+    every = holds_for.format(number_text(error))
     text = f"{counts}; {every}"
     return Answer(text, named, error, outcomes, beside=every, labels=tuple(named), released=value)
 

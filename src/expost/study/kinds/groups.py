@@ -17,6 +17,7 @@ from expost.mechanism import Mechanism
 from expost.mentions import printable
 from expost.questions import NoisyStatistics
 from expost.questions.published import PublishedStatistics
+from expost.reporting.rows import EACH
 from expost.study.grammar import Key
 from expost.study.kinds.kind import (
     DROWNED,
@@ -31,16 +32,16 @@ from expost.study.kinds.kind import (
     name_size,
 )
 from expost.study.kinds.searched import NO_GROUP_BOUNDS, OPTIONAL_BOUNDS, OPTIONAL_PAIRS
-from expost.study.shown import EACH
 
 OF_TYPICAL_SIZE = "each, if so many values count"
 BY_SPREAD = "each, by how far its values spread"
 OF_MODELS = "each, by the data"
 BY_SUMS = "each, by its sums"
+NOISY_SUMS = NoBar("how far off noisy sums put coefficients depends on the spread of the features", later=True)
 _NOT_BEFORE = {
     BY_SPREAD: NoBar("it depends on how far the values of a group spread, which is private", later=True),
     BY_SUMS: NoBar("it depends on how large the two sums of a group are, which is private", later=True),
-    OF_MODELS: NoBar("coefficients are computed from noisy sums, and how far off that puts them depends on the data"),
+    OF_MODELS: NOISY_SUMS,
 }
 _BY = Key("by", "columns", "ask about each group of rows: the columns, or expressions, that tell them apart")
 _BY_KEYS = Key("by_keys", "group keys", "the values of 'by' that are asked about; other rows are in no group")

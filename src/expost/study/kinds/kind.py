@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, cast
 
+from expost.accounting.amounts import Amounts
 from expost.accounting.capacities import LedgerMeters
-from expost.accounting.tariff import Charge
 from expost.cost import Cost
 from expost.data import Column, PrivateTable
 from expost.errors import InvalidValue
@@ -329,15 +329,15 @@ class QuestionKind:
         names = () if self.record is None else self.record.names()
         return {key.setting or key.name: key for key in self.keys if (key.setting or key.name) in names}
 
-    def charges(self, asked: Asked, mechanism: Mechanism, budget: Imagined) -> tuple[Charge, Charge]:
+    def charges(self, asked: Asked, mechanism: Mechanism, budget: Imagined) -> tuple[Amounts, Amounts]:
         """What it costs at worst and at best."""
         cheapest = None if self.cheapest is None else mechanism.part_of(self.cheapest(mechanism))
         worst, best = budget.charges(mechanism, cheapest)
         if self.then is None:
             return worst, best
         whole, _ = budget.charges(Guarantee.uniform(Cost.within(Fraction(str(asked.epsilon))).exact_epsilon))
-        price = whole.amounts.renyi + worst.amounts.renyi  # the second question has less than the whole ε
-        return Charge(whole.cost, whole.amounts._replace(renyi=price)), best
+        price = whole.renyi + worst.renyi  # the second question has less than the whole ε
+        return whole._replace(renyi=price), best
 
     def size(self, question: Question) -> int:
         """The most numbers that all answers to a question have together, its repetitions and second steps included."""

@@ -12,9 +12,10 @@ from expost.cost import exact
 from expost.frame import number_text
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.tuning.tuning import MOST_CANDIDATES
+from expost.questions.regression import terms_of
 from expost.study.grammar import Key
 from expost.study.kinds import keys
-from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind, listed
+from expost.study.kinds.kind import Answer, Asked, NoBar, QuestionKind
 from expost.study.kinds.robust import TESTED
 
 _FEATURES = (
@@ -71,23 +72,21 @@ def _descent(asked: Asked) -> Mechanism:
     return mechanisms.LogisticDescent(
         epsilon=asked.epsilon,
         delta=asked.delta,
-        features=len(asked["features"]),
         norm=asked["norm"],
         steps=asked["steps"],
         every=asked["every"],
-        **asked.given("patience", "learning_rate", "missing"),
+        **asked.given("good_enough", "held_out", "patience", "learning_rate", "missing"),
     )
 
 
-def _trained(asked: Asked, mechanism: mechanisms.LogisticDescent, value: Any) -> Answer:
-    outcome = "early" if len(value) < mechanism.steps else "full"
-    after = f" (after {len(value)} of at most {mechanism.steps} steps)"
-    return _weights(asked, mechanism.model(value, asked.size), outcome, after)
+def _trained(asked: Asked, mechanism: mechanisms.LogisticDescent, model: mechanisms.TrainedModel) -> Answer:
+    outcome = "early" if model.steps < mechanism.steps else "full"
+    return _weights(asked, model, outcome, f" (after {mechanism.describe(model)})")
 
 
 def _weights(asked: Asked, model: mechanisms.LinearModel, outcome: str, after: str = "") -> Answer:
-    names = [*asked["features"], "constant"]
-    found = dict(zip(names, [*model.coefficients[0].tolist(), float(model.intercepts[0])], strict=True))
+    constant, *features = terms_of(asked["features"], "constant")
+    found = dict(zip([*features, constant], [*model.coefficients[0].tolist(), float(model.intercepts[0])], strict=True))
     text = ", ".join(f"{name} {number_text(number)}" for name, number in found.items())
     return Answer(text + after, found, None, (outcome,), released=model)
 
@@ -100,7 +99,8 @@ MODELS = (
     QuestionKind(
         "logistic_regression", "A classifier that is released only if it is good on records it has not seen.",
         (*_FEATURES,
-         Key("threshold", "number", "the error it may have: 0 is perfect, 1 knows nothing", required=True),
+         Key("threshold", "number", "the error it may have, twice the mean probability of the wrong class: 0 is "
+             "perfect, 1 knows nothing, 0.6 gives 70 % to the right class", required=True),
          Key("test_share", "part", "what the test alone costs, as a share of ε; all that is charged if it fails",
              required=True),
          Key("held_out", "number", "the share of records for the test; 0.3 by default"),
@@ -124,16 +124,18 @@ MODELS = (
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nregularizers = [0.001, 0.1]',
     ),
     QuestionKind(
-        "training", "A classifier trained step by step. It stops early if it learns no more, and is charged for the "
-        "steps taken.",
+        "training", "A classifier trained step by step. It stops as soon as it is good enough, or if it learns no "
+        "more, and is charged for the steps taken.",
         (*_FEATURES,
          Key("steps", "whole", "the most steps", required=True),
          Key("every", "whole", "after how many steps it may stop; steps are a multiple of it, at most a hundred times",
              required=True),
-         Key("patience", "number", "stop when the signal is at most this many times the noise; 2 by default"),
-         Key("learning_rate", "number", "how far each step goes; 8 by default")),
+         Key("good_enough", "number", "an accuracy on records held out that is enough; by default none are held out"),
+         Key("held_out", "number", "the share of records that are held out for good_enough; 0.3 by default"),
+         Key("patience", "whole", "stop when the gradients of so many steps disagree; 6 by default"),
+         Key("learning_rate", "number", "how far each step goes; by default chosen for the noise")),
         _descent, _trained, reads=True, delta=True, noise="Gaussian, on every step", outcomes=("early", "full"),
-        accuracy=_no_bar, numbers=lambda values: int(values["steps"]) * (1 + listed(values, "features")),
+        accuracy=_no_bar,
         example='features = ["age", "cost"]\ntarget = "smoker"\nnorm = 1000\nmissing = 0\nsteps = 60\nevery = 15',
     ),
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from expost.checks import share_of
@@ -82,17 +81,13 @@ def _without_error(value: Any, why: str, released: Any) -> Answer:
 
 
 def _near_enough(asked: Asked, mechanism: NoisyUntil, found: Any) -> Answer:
-    """A reduced answer. What is within a share of the truth is within share/(1 − share) of itself."""
-    share, value = share_of(asked["accuracy"]) or Fraction(0), found.value
-    if why := mechanism.answer_of(found, None).why:
-        return _without_error(value, why, value)
-    if found.met:
-        error = float(abs(value) * share / (1 - share))
-        text = f"{with_error(value, error)}, within {asked['accuracy']} of the truth"
-    else:
-        error = float(mechanism.error_bound(CONFIDENCE, output=found))
-        text = f"{with_error(value, error)}; {asked['accuracy']} would take more ε than was reserved"
-    return Answer(text, value, error, released=value)
+    """A reduced answer, with the error that tables and exports have, too: it holds wherever noise stopped."""
+    estimate, value = mechanism.answer_of(found, None), found.value
+    if estimate.why:
+        return _without_error(value, estimate.why, value)
+    error = estimate.error
+    more = "" if found.met else f"; {asked['accuracy']} would take more ε than was reserved"
+    return Answer(f"{with_error(value, error)}{more}", value, error, released=value)
 
 
 def _average(asked: Asked, mechanism: NoisyStatistics | NoisySearched, value: Any) -> Answer:
@@ -107,7 +102,7 @@ def _average(asked: Asked, mechanism: NoisyStatistics | NoisySearched, value: An
 
 def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
     if isinstance(mechanism, NoisyUntil):
-        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if its ε is enough for that", relative=True)
+        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if its ε is enough", relative=True)
     within = asked.most_values if asked.question.kind == "count" else _sum_range(asked)
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)), within=within)
 

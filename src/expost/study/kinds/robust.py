@@ -11,6 +11,7 @@ from expost.errors import InvalidValue
 from expost.frame import number_text, with_error
 from expost.mechanism import WITHHELD, Mechanism
 from expost.mechanisms.stability.quantile_range import Bin
+from expost.questions.regression import terms_of
 from expost.study.grammar import Key
 from expost.study.kinds import keys
 from expost.study.kinds.kind import (
@@ -142,7 +143,8 @@ def _regression(asked: Asked) -> Mechanism:
 def _line(asked: Asked, mechanism: mechanisms.StableRegression, value: Any) -> Answer:
     if value is WITHHELD:
         return _WITHHELD
-    names = [*asked["features"], "constant"]
+    constant, *features = terms_of(asked["features"], "constant")
+    names = [*features, constant]
     found = dict(zip(names, value.values, strict=True))
     text = ", ".join(
         f"{name} {number_text(number)} ± {number_text(off)}"

@@ -146,7 +146,7 @@ _TABLE: tuple[tuple[type, Callable[[Any], _Pairs], dict[str, Any]], ...] = (
         _number,
         {"steps": (GaussianNoise(2),) * 3, "stops": (1, 3), "delta": 0.01, "sensitivity": 1, "compute": _itself},
     ),
-    (m.LogisticDescent, _labelled, {**_MODEL, "delta": 0.01, "features": 1, "steps": 4, "every": 2}),
+    (m.LogisticDescent, _labelled, {**_MODEL, "delta": 0.01, "steps": 4, "every": 2}),
     (m.TestedLogisticRegression, _labelled, {**_MODEL, "test_share": 0.5, "threshold": 0.5}),
     (m.Tuning, _labelled, _tuned()),
     (m.RegressionOfRecords, _fitted, _LINE),

@@ -83,7 +83,7 @@ def test_verify_fails_on_changed_books_and_changes_nothing(clinic: str) -> None:
     with sqlite3.connect(path) as books:
         for (name,) in books.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             books.execute(f"DROP TRIGGER {name}")
-        books.execute("UPDATE expost_account SET epsilon_spent = 0")
+        books.execute("UPDATE expost_account SET charged_epsilon = 0")
     books.close()
     result = run("verify", clinic, "patients")
     assert (result.exit_code, result.stdout) == (4, "")

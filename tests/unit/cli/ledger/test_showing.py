@@ -1,6 +1,7 @@
 """`expost ledger …` shows what is in a ledger, and changes nothing."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,59 @@ def test_watching(clinic: str, tmp_path: Path) -> None:
     assert told("verify", clinic, "patients", "--known", known, "--since")["line"] == second["line"]
     heads.write_text(f"{second['line']}:{'0' * 64}\n")
     assert "was rewritten" in failing(4, "watch", clinic, "patients", str(heads), "--once").stderr
+
+
+def test_watching_tells_other_programs(clinic: str, tmp_path: Path) -> None:
+    """Found: JSON of many lines, which a program that reads line by line cannot read; and nothing of size and age."""
+    heads, ledger = tmp_path / "heads", xp.Ledger.load(clinic, "patients")
+    ledger.reserve(xp.Guarantee.uniform("0.125"))
+    (line,) = run("watch", clinic, "patients", str(heads), "--once").stdout.splitlines()
+    facts = json.loads(line)
+    assert (facts["open"], facts["size"] > 4096, 0 <= facts["oldest_open"] < 2 * 3600) == (1, True, True)
+    gauges = run("watch", clinic, "patients", str(heads), "--once", "--prometheus").stdout.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in gauges if not line.startswith("#"))
+    assert values['expost_ledger_open_entries{ledger="patients"}'] == "1"
+    assert values['expost_ledger_epsilon_limit{ledger="patients"}'] == "3"
+    assert abs(float(values['expost_ledger_verified_timestamp_seconds{ledger="patients"}']) - time.time()) < 600
+    for name in {line.split()[2] for line in gauges if line.startswith("#")}:
+        kinds = [line.split()[1] for line in gauges if line.startswith("#") and line.split()[2] == name]
+        assert kinds == ["HELP", "TYPE"]
+        assert sum(line.startswith(f"{name}{{") for line in gauges) == 1
+
+
+def test_the_size_of_a_server_s_tables(postgres_url: Callable[[], str]) -> None:
+    ledger: Any = xp.Ledger.create(postgres_url(), "patients", epsilon=9, neighbours="add-remove", unit="patient")
+    assert 10**5 < ledger._store.size < 10**7
+
+
+@pytest.mark.parametrize("accounting", ["basic", "renyi"])
+def test_all_accounts_are_read_by_one_query(
+    sqlite_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch, accounting: Any
+) -> None:
+    """Found: six queries for each account."""
+    url = sqlite_url()
+    limits = {"epsilon": 9, "delta": "1e-3"}
+    ledger = xp.Ledger.create(url, "patients", **limits, neighbours="add-remove", unit="patient", accounting=accounting)
+    for team in "ab":
+        account = ledger.create_account(team, epsilon=2, delta="1e-5")
+        for who in "xyz":
+            account.create_account(who, epsilon=1, delta="1e-6").reserve(xp.Guarantee.uniform("0.25")).settle("done")
+    ledger.account("b").close(by="me", reason="over")
+    asked, real = list[str](), SqliteEngine.rows
+
+    def rows(self: SqliteEngine, sql: str, *values: Any) -> Any:
+        asked.append(sql)
+        return real(self, sql, *values)
+
+    monkeypatch.setattr(SqliteEngine, "rows", rows)
+    found = told("accounts", url, "patients")
+    assert len([sql for sql in asked if "expost_account" in sql]) == 1
+    names = ["patients", *(f"patients/{team}{who}" for team in "ab" for who in ("", "/x", "/y", "/z"))]
+    assert [each["name"] for each in found] == names
+    assert [each["closed"] for each in found] == [False] * 5 + [True] * 4
+    assert found == [told("show", url, *name.split("/", 1)[:1], *_account(name)) for name in names]
+
+
+def _account(name: str) -> list[str]:
+    below = name.partition("/")[2]
+    return ["--account", below] if below else []

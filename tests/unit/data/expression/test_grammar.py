@@ -12,6 +12,7 @@ from expost.data.expression.tree import Reference, Stated
 SCHEMA: dict[str, Kind] = {
     "age": "integer", "cost": "number", "name": "text", "smokes": "boolean", "born": "date", "seen": "timestamp",
     "list": "other", "odd name": "text", "Ünï": "integer",
+    "age total": "integer", "height (cm)": "number", "lower_name": "text",
 }  # fmt: skip
 MISTAKES = {
     "": "an expression is text in SQL",
@@ -89,10 +90,30 @@ MISTAKES = {
     "age > 1 // 0": "a part without columns that cannot be computed",
     "age > CAST('x' AS INTEGER)": "a part without columns that cannot be computed",
     "if(smokes, 1) = 1": "a condition and two values",
+    "whole(name) = 1": "whole() takes a number: whole(age)",
     "lower() = 'x'": "lower() has no arguments",
     "length(name, name) = 1": "length() takes text",
     "hour(born, born) = 1": "hour() takes",
     "\"no such\" = 1": "there is no column 'no such'",
+    "name = Oncology": "there is no column 'Oncology': text goes in single quotes, as in name = 'Oncology'",
+    'name = "Oncology"': "there is no column 'Oncology': text goes in single quotes, as in name = 'Oncology'",
+    'name <> General Medicine AND age > 3': "text goes in single quotes, as in name <> 'General Medicine'",
+    "name IN ('A', Oncology)": "text goes in single quotes, as in 'Oncology'",
+    "name LIKE Onc": "text goes in single quotes, as in name LIKE 'Onc'",
+    "lower(name) = oncology": "text goes in single quotes, as in 'oncology'",
+    '"Oncology" = name': "text goes in single quotes, as in 'Oncology' = name",
+    'born > "2024-01-31"': "text goes in single quotes, as in born > '2024-01-31'",
+    "name = names": "did you mean 'name'? Text goes in single quotes, as in name = 'names'",
+    "cost > costly": "did you mean 'cost'?",
+    "cost > Oncology": "there is no column 'Oncology': there are 'age'",
+    "odd name = 'x'": "there is no column 'odd': did you mean \"odd name\"? A name that is no plain word goes",
+    "Odd_Name = 'x'": "there is no column 'Odd_Name': did you mean \"odd name\"?",
+    "age total > 3": "'total' is unexpected; did you mean \"age total\"?",
+    "height (cm) > 3": "height() is not allowed in 'height (cm) > 3': did you mean \"height (cm)\"?",
+    "name = 'B": "a text begins and ends with a single quotation mark, and one within it is doubled",
+    "name = ‘B’": "straight single quotes",
+    "name = 'B' & age > 3": "'&' is unexpected; write AND between conditions",
+    "(name = 'B') | smokes": "'|' is unexpected; write OR between conditions",
 }  # fmt: skip
 
 
@@ -118,6 +139,10 @@ def test_columns_are_found_as_the_schema_spells_them() -> None:
     assert parse('"odd name"', SCHEMA) == Reference("odd name", "text")
     assert parse("ünï", SCHEMA) == Reference("Ünï", "integer")
     assert set(columns(parse("age > 3 AND CASE WHEN smokes THEN cost END < 2", SCHEMA))) == {"age", "smokes", "cost"}
+
+
+def test_a_call_is_no_name_in_several_words() -> None:
+    assert set(columns(parse("lower(name) = 'x'", SCHEMA))) == {"name"}, "and not lower_name"
 
 
 def test_kinds() -> None:

@@ -79,7 +79,7 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
             xp.read(source, **{"unit": "row", "neighbours": "add-remove", **said})
 
     refused("table='visits'")
-    refused("unit is whose privacy", table="visits", unit="person")
+    refused("unit says whose privacy", table="visits", unit="person")
     refused("'add-remove' or 'substitute'", table="visits", neighbours=None)
     refused("cannot identify units", table="visits", unit=xp.Unit("cost", rows=1))
     refused("did you mean 'person'", table="visits", unit=xp.Unit("persn", rows=1))

@@ -230,7 +230,7 @@ def test_a_tally_counts_as_its_records() -> None:
 def test_what_is_told_of_a_range() -> None:
     assert (
         xp.mechanisms.PrivateRange(epsilon=1, neighbours="substitute").describe(FoundRange(1.0, 2.5, 3))
-        == "1 … 2.5 (level 3 of 8)"
+        == "1 … 2.5 (attempt 3 of 8)"
     )
 
 

@@ -143,7 +143,7 @@ def test_without_data_it_never_passes_but_by_mistake() -> None:
     found = [ladder.sample(np.array([], np.int64), noise) for _ in range(20)]
     assert not any(output.passed for output in found)
     assert {ladder.part_of(output) for output in found} == {0}
-    assert ladder.describe(found[0]).endswith("did not pass (rung 8 of 8)")
+    assert ladder.describe(found[0]).endswith("did not pass (attempt 8 of 8)")
 
 
 @pytest.mark.parametrize("wrong", [{"within": 0}, {"rungs": 0}, {"test_share": 1}, {"confidence": 1}, {"quantile": -1}])

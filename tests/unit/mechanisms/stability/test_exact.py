@@ -322,7 +322,7 @@ def test_a_mechanism_of_one_s_own() -> None:
     several = xp.mechanisms.FirstStable(proposals=(Free(), Toy(7)), test_epsilon=1, delta=1e-6)
     assert several.guarantee == xp.Guarantee({1: 1, 2: 3, "withheld": 2}, 1e-6, neighbours="substitute")
     assert several.sample(10**6, xp.SeededNoise(1)) == (1, "free")
-    assert several.describe((1, "free")) == "'free' (leg 1 of 2)"
+    assert several.describe((1, "free")) == "'free' (attempt 1 of 2)"
     with pytest.raises(xp.InvalidValue, match="at least one"):
         xp.mechanisms.FirstStable(proposals=(), test_epsilon=1, delta=1e-6)
 

@@ -28,13 +28,14 @@ BEGIN
   END IF;
   RETURN trim_scale(p_units * ('1e-' || p_places)::numeric)::text;
 END $$;
--- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case, in units. With
--- prices on several meters, each is a list: ε, Rényi price, μ² or 2ρ, others, and counts of what has no ε, and no μ as well (2^32 where it has a ρ). NULL
+-- What each part of a guarantee costs, under its label; every other part, under ''; and the worst case: amounts of everything
+-- that is counted (see expost_account), as the text of an array. With prices on several meters it is marked as metered. NULL
 -- if the text is not that of a guarantee.
-CREATE FUNCTION expost_metered(p_basic JSONB, p_labels TEXT[], p_epsilons BIGINT[], p_prices TEXT) RETURNS JSONB
+CREATE FUNCTION expost_metered(p_labels TEXT[], p_epsilons BIGINT[], p_delta BIGINT, p_prices TEXT) RETURNS JSONB
 IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
-  v_prices JSONB; v_takes BOOLEAN; v_normal BOOLEAN; v_zcdp BOOLEAN; v_foreign BIGINT; v_rows JSONB; v_worst JSONB; v_largest BIGINT;
+  v_prices JSONB; v_takes BOOLEAN; v_normal BOOLEAN; v_zcdp BOOLEAN; v_unpriced BIGINT; v_foreign BIGINT; v_rows JSONB;
+  v_worst TEXT; v_largest BIGINT;
 BEGIN
   IF p_prices !~ '^[{](?:"concentrated":true,)?"delta":(?:true|false),"normal":(?:null|[[][0-9]+(?:,[0-9]+)*[]]),"renyi":[[][0-9]+(?:,[0-9]+)*[]][}]$' THEN
     RETURN NULL;
@@ -42,23 +43,22 @@ BEGIN
   v_prices := p_prices::jsonb;
   v_takes := (v_prices->>'delta')::boolean; v_normal := jsonb_typeof(v_prices->'normal') = 'array'; v_zcdp := v_prices ? 'concentrated';
   IF v_zcdp AND (v_takes OR NOT v_normal) THEN RETURN NULL; END IF;
+  v_unpriced := (NOT v_takes)::int;
   v_foreign := CASE WHEN v_zcdp THEN 4294967296 ELSE (NOT v_takes AND NOT v_normal)::int END;
   IF jsonb_array_length(v_prices->'renyi') <> cardinality(p_labels)
     OR v_normal AND jsonb_array_length(v_prices->'normal') <> cardinality(p_labels) THEN
     RETURN NULL;
   END IF;
-  SELECT jsonb_object_agg(label, jsonb_build_array(e, r, m, o, (NOT v_takes)::int, v_foreign)),
-      jsonb_build_array(max(e), max(r), max(m), max(o), (NOT v_takes)::int, v_foreign),
-      greatest(max(r), max(m))
+  SELECT jsonb_object_agg(label, ARRAY[e, d, r, n, o, v_unpriced, v_foreign]::text),
+      ARRAY[max(e), max(d), max(r), max(n), max(o), v_unpriced, v_foreign]::text, greatest(max(r), max(n))
     INTO v_rows, v_worst, v_largest
-    FROM (SELECT label, CASE WHEN v_takes THEN epsilon ELSE 0 END AS e, (v_prices->'renyi'->>(place - 1))::bigint AS r,
-        CASE WHEN v_normal THEN (v_prices->'normal'->>(place - 1))::bigint ELSE 0 END AS m,
+    FROM (SELECT label, CASE WHEN v_takes THEN epsilon ELSE 0 END AS e, CASE WHEN v_takes THEN p_delta ELSE 0 END AS d,
+        (v_prices->'renyi'->>(place - 1))::bigint AS r,
+        CASE WHEN v_normal THEN (v_prices->'normal'->>(place - 1))::bigint ELSE 0 END AS n,
         CASE WHEN v_takes AND NOT v_normal THEN epsilon ELSE 0 END AS o
       FROM unnest(p_labels, p_epsilons) WITH ORDINALITY AS one(label, epsilon, number),
         LATERAL (SELECT number::int AS place) AS at) AS priced;
-  IF v_largest >= 4611686018427387904 THEN RETURN NULL; END IF;
-  RETURN v_rows || jsonb_build_object('worst', v_worst, 'neighbours', p_basic->'neighbours', 'unit', p_basic->'unit', 'metered', TRUE,
-    'delta', CASE WHEN v_takes THEN (p_basic->>'delta')::bigint ELSE 0 END);
+  RETURN CASE WHEN v_largest < 4611686018427387904 THEN v_rows || jsonb_build_object('worst', v_worst, 'metered', TRUE) END;
 END $$;
 CREATE FUNCTION expost_prices(p_guarantee TEXT) RETURNS JSONB IMMUTABLE LANGUAGE plpgsql AS $$
 DECLARE
@@ -71,7 +71,7 @@ DECLARE
   v_text TEXT := CASE WHEN v_at > 0 THEN left(v_rest_text, v_at - 1) || '}' ELSE v_rest_text END;
   v_fields TEXT[] := regexp_match(v_text,
     '^[{]"delta":"([0-9.e-]+)","neighbours":(null|"add-remove"|"substitute"),"otherwise":(?:null|"([0-9.e-]+)"),"parts":([[].*)[}]$');
-  v_delta BIGINT; v_rest BIGINT; v_labels TEXT[]; v_epsilons BIGINT[]; v_prices JSONB; v_sorted TEXT;
+  v_delta BIGINT; v_rest BIGINT; v_labels TEXT[]; v_epsilons BIGINT[]; v_prices JSONB; v_sorted TEXT; v_parts INT;
 BEGIN
   IF v_fields IS NULL OR NOT expost_is_label(v_fields[4], 34) OR v_at > 0 AND right(v_rest_text, 1) <> '}'
     OR v_unit_at > 0 AND (right(p_guarantee, 1) <> '}' OR v_unit !~ '^"(?:[^"\\]|\\.)+"\Z' OR NOT expost_is_label(v_unit, 0)) THEN
@@ -80,24 +80,27 @@ BEGIN
   v_delta := ceil(v_fields[1]::numeric * 1000000000000000000);
   v_rest := ceil(v_fields[3]::numeric * 1000000000000);
   -- read as JSON, not JSONB, so that a label stays as it is written: it may hold what no text of PostgreSQL can
-  SELECT array_agg(label ORDER BY place), array_agg(epsilon ORDER BY place), coalesce(jsonb_object_agg(label, epsilon), '{}'),
-      string_agg('[' || label || ',"' || expost_decimal(epsilon, 12) || '"]', ',' ORDER BY pair::text COLLATE "C")
-    INTO v_labels, v_epsilons, v_prices, v_sorted
+  SELECT coalesce(array_agg(label ORDER BY place), '{}'), coalesce(array_agg(epsilon ORDER BY place), '{}'), count(DISTINCT label),
+      coalesce(string_agg('[' || label || ',"' || expost_decimal(epsilon, 12) || '"]', ',' ORDER BY pair::text COLLATE "C"), '')
+    INTO v_labels, v_epsilons, v_parts, v_sorted
     FROM (SELECT pair, place, fields[1]::json::text AS label, ceil(fields[2]::numeric * 1000000000000)::bigint AS epsilon
       FROM json_array_elements(v_fields[4]::json) WITH ORDINALITY AS parts(pair, place),
         regexp_match(pair::text, '^[[](.*),"([0-9.e-]+)"[]]$') AS fields) AS part;
   -- each part once, at least one price, δ at most 1, and no other text for the same
-  IF (SELECT count(*) FROM jsonb_object_keys(v_prices)) <> coalesce(cardinality(v_labels), 0)
-    OR coalesce(cardinality(v_labels), 0) + num_nonnulls(v_rest) = 0 OR v_delta > 1000000000000000000
+  IF v_parts <> cardinality(v_labels) OR v_parts + num_nonnulls(v_rest) = 0 OR v_delta > 1000000000000000000
     OR v_text IS DISTINCT FROM '{"delta":"' || expost_decimal(v_delta, 18) || '","neighbours":' || v_fields[2]
-      || ',"otherwise":' || coalesce('"' || expost_decimal(v_rest, 12) || '"', 'null')
-      || ',"parts":[' || coalesce(v_sorted, '') || ']}' THEN
+      || ',"otherwise":' || coalesce('"' || expost_decimal(v_rest, 12) || '"', 'null') || ',"parts":[' || v_sorted || ']}' THEN
     RETURN NULL;
   END IF;
-  v_prices := v_prices || jsonb_build_object('', v_rest, 'worst', (SELECT max(e) FROM unnest(v_epsilons || v_rest) AS e),
-    'neighbours', v_fields[2]::jsonb, 'unit', v_unit, 'delta', v_delta);
   IF v_rest IS NOT NULL THEN v_labels := v_labels || ''::text; v_epsilons := v_epsilons || v_rest; END IF;
-  RETURN CASE WHEN v_at > 0 THEN expost_metered(v_prices, v_labels, v_epsilons, v_prices_text) ELSE v_prices END;
+  IF v_at > 0 THEN
+    v_prices := expost_metered(v_labels, v_epsilons, v_delta, v_prices_text);
+  ELSE
+    SELECT jsonb_object_agg(label, ARRAY[epsilon, v_delta, 0, 0, 0, 0, 0]::text)
+        || jsonb_build_object('worst', ARRAY[max(epsilon), v_delta, 0, 0, 0, 0, 0]::text)
+      INTO v_prices FROM unnest(v_labels, v_epsilons) AS one(label, epsilon);
+  END IF;
+  RETURN v_prices || jsonb_build_object('neighbours', v_fields[2]::jsonb, 'unit', v_unit);
 EXCEPTION WHEN data_exception THEN
   RETURN NULL;
 END $$;

@@ -6,28 +6,53 @@ CREATE TABLE expost_ledger (
   accounting TEXT  -- other meters than the basic sum, if there are any
 );
 
+-- Of everything that is counted: what the account holds, what was charged, and what is reserved. δ is in units of 10⁻¹⁸,
+-- unpriced and foreign in rounds, all else in units of 10⁻¹². A capacity of −1 is that of a meter that the account does
+-- not have; capacity_delta is what is left of the limit's δ for rounds.
 CREATE TABLE expost_account (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   ledger BIGINT NOT NULL REFERENCES expost_ledger,
   parent BIGINT REFERENCES expost_account,
   path TEXT NOT NULL,
-  epsilon_limit BIGINT NOT NULL,
-  delta_limit BIGINT NOT NULL,
-  epsilon_spent BIGINT NOT NULL DEFAULT 0,
-  delta_spent BIGINT NOT NULL DEFAULT 0,
-  epsilon_reserved BIGINT NOT NULL DEFAULT 0,
-  delta_reserved BIGINT NOT NULL DEFAULT 0,
+  limit_epsilon BIGINT NOT NULL,
+  limit_delta BIGINT NOT NULL,
+  capacity_delta BIGINT NOT NULL,
+  capacity_renyi BIGINT NOT NULL,
+  capacity_normal BIGINT NOT NULL,
+  capacity_others BIGINT NOT NULL,
+  charged_epsilon BIGINT NOT NULL DEFAULT 0,
+  charged_delta BIGINT NOT NULL DEFAULT 0,
+  charged_renyi BIGINT NOT NULL DEFAULT 0,
+  charged_normal BIGINT NOT NULL DEFAULT 0,
+  charged_others BIGINT NOT NULL DEFAULT 0,
+  charged_unpriced BIGINT NOT NULL DEFAULT 0,
+  charged_foreign BIGINT NOT NULL DEFAULT 0,
+  reserved_epsilon BIGINT NOT NULL DEFAULT 0,
+  reserved_delta BIGINT NOT NULL DEFAULT 0,
+  reserved_renyi BIGINT NOT NULL DEFAULT 0,
+  reserved_normal BIGINT NOT NULL DEFAULT 0,
+  reserved_others BIGINT NOT NULL DEFAULT 0,
+  reserved_unpriced BIGINT NOT NULL DEFAULT 0,
+  reserved_foreign BIGINT NOT NULL DEFAULT 0,
   closed BIGINT NOT NULL DEFAULT 0,
   line BIGINT NOT NULL,  -- the line of the audit trail that changed it last
-  -- on other meters than the basic sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what
-  -- is reserved (Rényi prices, μ², others, entries without ε, entries without ε and μ)
-  meters TEXT,
   -- of the whole ledger, in its own account's row, which every line of the audit trail changes: one row less to write
   entries BIGINT,
   at BIGINT,  -- the ledger's clock
   head TEXT,
   UNIQUE (ledger, path)
 );
+-- Balances as arrays, in the order of the columns, for the functions below; and the limit as lines of the audit trail have it.
+CREATE VIEW expost_balance AS
+SELECT id, ledger, path, closed, line, entries, at, head,
+  ARRAY[limit_epsilon, capacity_delta, capacity_renyi, capacity_normal, capacity_others, 0, 0] AS capacity,
+  ARRAY[charged_epsilon, charged_delta, charged_renyi, charged_normal,
+    charged_others, charged_unpriced, charged_foreign] AS charged,
+  ARRAY[reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
+    reserved_others, reserved_unpriced, reserved_foreign] AS reserved,
+  '[' || limit_epsilon || ',' || limit_delta || CASE WHEN capacity_others >= 0 THEN
+    ',' || capacity_delta || ',' || capacity_renyi || ',' || capacity_normal || ',' || capacity_others ELSE '' END || ']' AS held
+FROM expost_account;
 CREATE VIEW expost_books AS
 SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
@@ -67,18 +92,27 @@ CREATE TABLE expost_entry (
   guarantee TEXT NOT NULL,
   label TEXT,
   key TEXT,
-  epsilon BIGINT NOT NULL,
-  delta BIGINT NOT NULL,
   owner TEXT,
   lease BIGINT,  -- microseconds
   lease_until BIGINT,
   begun BIGINT NOT NULL,
   state TEXT NOT NULL DEFAULT 'reserved',
   part TEXT,
+  -- the worst case, and what was charged once it has ended, as in expost_account
+  reserved_epsilon BIGINT NOT NULL,
+  reserved_delta BIGINT NOT NULL,
+  reserved_renyi BIGINT NOT NULL,
+  reserved_normal BIGINT NOT NULL,
+  reserved_others BIGINT NOT NULL,
+  reserved_unpriced BIGINT NOT NULL,
+  reserved_foreign BIGINT NOT NULL,
   charged_epsilon BIGINT,
   charged_delta BIGINT,
-  meters TEXT,  -- the worst case on other meters than the basic sum
-  charged_meters TEXT,
+  charged_renyi BIGINT,
+  charged_normal BIGINT,
+  charged_others BIGINT,
+  charged_unpriced BIGINT,
+  charged_foreign BIGINT,
   output TEXT,
   digest TEXT,
   reserved_at BIGINT NOT NULL,
@@ -87,8 +121,7 @@ CREATE TABLE expost_entry (
   PRIMARY KEY (ledger, number)
 );
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
-CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_owner_expired ON expost_owner (ledger) WHERE expired = 1;  -- no column that changes with a commit
+CREATE INDEX expost_owner_ledger ON expost_owner (ledger);  -- no column that changes with a commit
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 

@@ -1,84 +1,83 @@
-CREATE FUNCTION expost_numbers(p_text TEXT) RETURNS BIGINT[] IMMUTABLE LANGUAGE plpgsql AS $$
-BEGIN RETURN string_to_array(btrim(p_text, '[]'), ',')::bigint[]; END $$;
--- Whether an amount fits on at least one meter: its ε, and its amounts on the other meters.
-CREATE FUNCTION expost_has_room(p_remaining BIGINT, p_counts BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
-DECLARE
-  v_renyi BIGINT := p_counts[5] + p_counts[10] + p_more[1]; v_normal BIGINT := p_counts[6] + p_counts[11] + p_more[2];
-  v_others BIGINT := p_counts[7] + p_counts[12] + p_more[3];
+-- The rule of every ledger: some meter has room for all that is used, and so have the δ's. What is used also has to leave room
+-- for one more in a BIGINT: a meter that has room lets all others run past their limits.
+CREATE FUNCTION expost_has_room(p_capacity BIGINT[], p_used BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN (p_remaining >= 0 AND p_counts[8] + p_counts[13] + p_more[4] = 0 OR v_renyi <= p_counts[2]
-      OR v_normal <= p_counts[3] AND v_others <= p_counts[4] AND p_counts[9] + p_counts[14] + p_more[5] = 0)
-    AND greatest(v_renyi, v_normal, v_others, -p_remaining) <= 4611686018427387904;  -- room for one more in a BIGINT
+  RETURN p_used[2] <= p_capacity[2] AND (p_used[1] <= p_capacity[1] AND p_used[6] <= p_capacity[6]
+      OR p_used[3] <= p_capacity[3]
+      OR p_used[4] <= p_capacity[4] AND p_used[5] <= p_capacity[5] AND p_used[7] <= p_capacity[7])
+    AND greatest(p_used[3], p_used[4], p_used[5], p_used[1] - p_capacity[1]) <= 4611686018427387904;
 END $$;
-CREATE FUNCTION expost_meters_fall(p_old BIGINT[], p_new BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+-- Whether it holds after a worst case is reserved.
+CREATE FUNCTION expost_fits(p_capacity BIGINT[], p_charged BIGINT[], p_reserved BIGINT[], p_worst BIGINT[]) RETURNS BOOLEAN
+IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
-  FOR k IN 1 .. 9 LOOP IF p_new[k] < p_old[k] THEN RETURN TRUE; END IF; END LOOP;
-  RETURN p_new[3] <> p_old[3] OR p_new[4] <> p_old[4];  -- the Gaussian meter is fixed when the account is made
+  IF p_worst[1] > 9223372036854775807 - p_charged[1] - p_reserved[1] THEN RETURN FALSE; END IF;
+  RETURN expost_has_room(p_capacity, ARRAY[
+    p_charged[1] + p_reserved[1] + p_worst[1], p_charged[2] + p_reserved[2] + p_worst[2],
+    p_charged[3] + p_reserved[3] + p_worst[3], p_charged[4] + p_reserved[4] + p_worst[4],
+    p_charged[5] + p_reserved[5] + p_worst[5], p_charged[6] + p_reserved[6] + p_worst[6],
+    p_charged[7] + p_reserved[7] + p_worst[7]]);
 END $$;
 
 -- The constraints of rows. A CHECK is parsed again by every statement that writes a row; a function is parsed once.
 CREATE FUNCTION expost_account_holds(
-  p_limit BIGINT, p_limit_delta BIGINT, p_spent BIGINT, p_spent_delta BIGINT, p_reserved BIGINT, p_reserved_delta BIGINT,
-  p_closed BIGINT, p_meters TEXT, p_parent BIGINT, p_entries BIGINT, p_at BIGINT, p_head TEXT
+  p_limit_delta BIGINT, p_capacity BIGINT[], p_charged BIGINT[], p_reserved BIGINT[], p_closed BIGINT, p_parent BIGINT,
+  p_entries BIGINT, p_at BIGINT, p_head TEXT
 ) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
-DECLARE v_counts BIGINT[];
 BEGIN
-  IF num_nonnulls(p_entries, p_at, p_head) <> 3 * (p_parent IS NULL)::int OR p_entries < 0 OR length(p_head) <> 64 THEN
-    RETURN FALSE;
-  END IF;
-  IF p_meters IS NOT NULL THEN
-    v_counts := expost_numbers(p_meters);
-    RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000 AND p_closed IN (0, 1)
-      AND p_spent >= 0 AND p_reserved >= 0 AND p_spent_delta >= 0 AND p_reserved_delta >= 0
-      AND cardinality(v_counts) = 14 AND 0 <= ALL (v_counts[5:14]) AND v_counts[1] <= p_limit_delta
-      AND p_spent_delta + p_reserved_delta <= v_counts[1]
-      AND coalesce(expost_has_room(p_limit - p_spent - p_reserved, v_counts, '{0,0,0,0,0}'), FALSE);
-  END IF;
-  RETURN p_limit >= 0 AND p_limit_delta BETWEEN 0 AND 1000000000000000000
-    AND p_spent BETWEEN 0 AND p_limit AND p_spent_delta BETWEEN 0 AND p_limit_delta
-    AND p_reserved BETWEEN 0 AND p_limit - p_spent AND p_reserved_delta BETWEEN 0 AND p_limit_delta - p_spent_delta
-    AND p_closed IN (0, 1);
+  RETURN num_nonnulls(p_entries, p_at, p_head) = 3 * (p_parent IS NULL)::int
+    AND coalesce(p_entries >= 0 AND length(p_head) = 64, TRUE)
+    AND p_capacity[1] >= 0 AND p_capacity[2] BETWEEN 0 AND p_limit_delta AND p_limit_delta <= 1000000000000000000
+    AND -1 <= ALL (p_capacity) AND 0 <= ALL (p_charged) AND 0 <= ALL (p_reserved) AND p_closed IN (0, 1)
+    AND expost_fits(p_capacity, p_charged, p_reserved, '{0,0,0,0,0,0,0}');
 END $$;
 CREATE FUNCTION expost_entry_holds(
-  p_number BIGINT, p_operation TEXT, p_epsilon BIGINT, p_delta BIGINT, p_owner TEXT, p_lease BIGINT, p_begun BIGINT,
-  p_state TEXT, p_part TEXT, p_charged BIGINT, p_charged_delta BIGINT, p_ended BIGINT, p_meters TEXT, p_paid TEXT
+  p_number BIGINT, p_operation TEXT, p_owner TEXT, p_lease BIGINT, p_begun BIGINT, p_state TEXT, p_part TEXT, p_ended BIGINT,
+  p_worst BIGINT[], p_paid BIGINT[]
 ) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
-DECLARE v_worst BIGINT[]; v_paid BIGINT[];
 BEGIN
-  IF p_meters IS NOT NULL OR p_paid IS NOT NULL THEN
-    v_worst := expost_numbers(p_meters); v_paid := expost_numbers(p_paid);
-    IF NOT coalesce(cardinality(v_worst) = 5 AND 0 <= ALL (v_worst) AND CASE p_state
-        WHEN 'reserved' THEN p_paid IS NULL
-        WHEN 'settled' THEN cardinality(v_paid) = 5 AND 0 <= ALL (v_paid) AND v_paid[1] <= v_worst[1]
-          AND v_paid[2] <= v_worst[2] AND v_paid[3] <= v_worst[3] AND v_paid[4] <= v_worst[4] AND v_paid[5] <= v_worst[5]
-        WHEN 'forfeited' THEN p_paid = p_meters
-        ELSE p_paid = '[0,0,0,0,0]' END, FALSE) THEN
-      RETURN FALSE;
-    END IF;
-  END IF;
-  RETURN p_number >= 1 AND p_operation IN ('run', 'open', 'reserve') AND p_epsilon >= 0 AND p_delta >= 0
+  RETURN p_number >= 1 AND p_operation IN ('run', 'open', 'reserve') AND 0 <= ALL (p_worst)
     AND (p_owner IS NULL) <> (p_lease IS NULL) AND p_begun IN (0, 1)
-    AND coalesce(p_charged BETWEEN 0 AND p_epsilon, TRUE) AND coalesce(p_charged_delta BETWEEN 0 AND p_delta, TRUE)
     AND coalesce(CASE p_state
-      WHEN 'reserved' THEN p_charged IS NULL AND p_charged_delta IS NULL AND p_ended IS NULL AND p_part IS NULL
-      WHEN 'settled' THEN p_part IS NOT NULL AND p_charged IS NOT NULL AND p_charged_delta = p_delta
-      WHEN 'forfeited' THEN p_charged = p_epsilon AND p_charged_delta = p_delta
-      WHEN 'voided' THEN p_begun = 0 AND p_charged = 0 AND p_charged_delta = 0
+      WHEN 'reserved' THEN num_nonnulls(VARIADIC p_paid) = 0 AND p_ended IS NULL AND p_part IS NULL
+      WHEN 'settled' THEN p_part IS NOT NULL AND 0 <= ALL (p_paid) AND p_paid[2] = p_worst[2] AND p_paid[1] <= p_worst[1]
+        AND p_paid[3] <= p_worst[3] AND p_paid[4] <= p_worst[4] AND p_paid[5] <= p_worst[5] AND p_paid[6] <= p_worst[6]
+        AND p_paid[7] <= p_worst[7]
+      WHEN 'forfeited' THEN p_paid = p_worst
+      WHEN 'voided' THEN p_begun = 0 AND p_paid = '{0,0,0,0,0,0,0}'
       ELSE FALSE END, FALSE);
 END $$;
 ALTER TABLE expost_account ADD CONSTRAINT expost_account_holds CHECK (expost_account_holds(
-  epsilon_limit, delta_limit, epsilon_spent, delta_spent, epsilon_reserved, delta_reserved, closed, meters, parent, entries,
-  at, head));
+  limit_delta, ARRAY[limit_epsilon, capacity_delta, capacity_renyi, capacity_normal, capacity_others, 0, 0],
+  ARRAY[charged_epsilon, charged_delta, charged_renyi, charged_normal,
+    charged_others, charged_unpriced, charged_foreign],
+  ARRAY[reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
+    reserved_others, reserved_unpriced, reserved_foreign],
+  closed, parent, entries, at, head));
 ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_holds(
-  number, operation, epsilon, delta, owner, lease_until, begun, state, part, charged_epsilon, charged_delta, ended_line,
-  meters, charged_meters));
+  number, operation, owner, lease_until, begun, state, part, ended_line,
+  ARRAY[reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
+    reserved_others, reserved_unpriced, reserved_foreign],
+  ARRAY[charged_epsilon, charged_delta, charged_renyi, charged_normal,
+    charged_others, charged_unpriced, charged_foreign]));
+
+-- As long as the library lets them be: a caller of expost_spend may be anybody.
+CREATE FUNCTION expost_entry_bounded(p_key TEXT, p_label TEXT, p_subject TEXT, p_fingerprint TEXT, p_lease BIGINT)
+RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN coalesce(length(p_key) <= 500, TRUE) AND coalesce(length(p_label) <= 10000, TRUE) AND length(p_subject) <= 1000000
+    AND length(p_fingerprint) <= 500 AND coalesce(p_lease BETWEEN 1 AND 1000000000000000, TRUE);
+END $$;
+ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_bounded CHECK (expost_entry_bounded(key, label, subject, fingerprint, lease));
 
 -- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand. Triggers before
 -- an update would lock each row once more.
 CREATE FUNCTION expost_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'expost: %', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$;
 
-CREATE TRIGGER expost_entry_ends_once AFTER UPDATE OF state, begun, part, charged_epsilon, charged_delta, charged_meters, digest, ended_line
+CREATE TRIGGER expost_entry_ends_once AFTER UPDATE OF state, begun, part, digest, ended_line,
+  charged_epsilon, charged_delta, charged_renyi, charged_normal,
+  charged_others, charged_unpriced, charged_foreign
 ON expost_entry FOR EACH ROW
 WHEN (OLD.state <> 'reserved' OR NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1))
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
@@ -89,7 +88,8 @@ CREATE TRIGGER expost_entry_lease AFTER UPDATE OF lease_until ON expost_entry FO
 WHEN (NEW.lease_until IS NULL OR NEW.lease_until > OLD.lease_until)
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_fixed AFTER UPDATE OF ledger, number, account, below, operation, subject, fingerprint, guarantee, label,
-  key, epsilon, delta, meters, reserved_at, reserved_line, owner, lease ON expost_entry FOR EACH ROW
+  key, reserved_at, reserved_line, owner, lease, reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
+  reserved_others, reserved_unpriced, reserved_foreign ON expost_entry FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('an entry ends once and does not change otherwise');
 CREATE TRIGGER expost_entry_starts BEFORE INSERT ON expost_entry FOR EACH ROW WHEN (NEW.state <> 'reserved')
 EXECUTE FUNCTION expost_refuse('an entry starts as reserved');
@@ -99,16 +99,18 @@ CREATE TRIGGER expost_event_fixed BEFORE UPDATE OR DELETE ON expost_event FOR EA
 EXECUTE FUNCTION expost_refuse('the audit trail never changes');
 CREATE TRIGGER expost_guarantee_fixed BEFORE UPDATE OR DELETE ON expost_guarantee FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('guarantees never change');
-CREATE TRIGGER expost_account_grows AFTER UPDATE OF epsilon_limit, delta_limit, closed ON expost_account FOR EACH ROW
-WHEN (NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit OR NEW.closed < OLD.closed)
+CREATE TRIGGER expost_account_grows AFTER UPDATE OF limit_epsilon, limit_delta, capacity_delta, capacity_renyi, capacity_normal,
+  capacity_others, closed ON expost_account FOR EACH ROW
+WHEN (NEW.limit_epsilon < OLD.limit_epsilon OR NEW.limit_delta < OLD.limit_delta OR NEW.capacity_delta < OLD.capacity_delta
+  OR NEW.capacity_renyi < OLD.capacity_renyi OR NEW.closed < OLD.closed
+  OR NEW.capacity_normal <> OLD.capacity_normal OR NEW.capacity_others <> OLD.capacity_others)  -- fixed when it is made
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
-CREATE TRIGGER expost_account_spends AFTER UPDATE OF epsilon_spent, delta_spent, line, entries ON expost_account FOR EACH ROW
-WHEN (NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.line < OLD.line
-  OR NEW.entries < OLD.entries)
-EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
-CREATE TRIGGER expost_account_meters AFTER UPDATE OF meters ON expost_account FOR EACH ROW
-WHEN (NEW.meters IS DISTINCT FROM OLD.meters
-  AND coalesce(expost_meters_fall(expost_numbers(OLD.meters), expost_numbers(NEW.meters)), TRUE))
+CREATE TRIGGER expost_account_spends AFTER UPDATE OF charged_epsilon, charged_delta, charged_renyi, charged_normal,
+  charged_others, charged_unpriced, charged_foreign, line, entries ON expost_account FOR EACH ROW
+WHEN (NEW.charged_epsilon < OLD.charged_epsilon OR NEW.charged_delta < OLD.charged_delta OR NEW.charged_renyi < OLD.charged_renyi
+  OR NEW.charged_normal < OLD.charged_normal OR NEW.charged_others < OLD.charged_others
+  OR NEW.charged_unpriced < OLD.charged_unpriced OR NEW.charged_foreign < OLD.charged_foreign
+  OR NEW.line < OLD.line OR NEW.entries < OLD.entries)
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_fixed AFTER UPDATE OF id, ledger, path, parent ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');

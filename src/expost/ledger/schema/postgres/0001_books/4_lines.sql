@@ -31,6 +31,12 @@ BEGIN
     RAISE EXCEPTION 'expost: fsync, full_page_writes or synchronous_commit is off, so a commit could be lost: turn it on'
       USING ERRCODE = 'EX001';
   END IF;
+  -- what a session or a role may want: SET expost.standby = on
+  IF current_setting('expost.standby', TRUE) = 'on'
+    AND (current_setting('synchronous_standby_names') = '' OR current_setting('synchronous_commit') = 'local') THEN
+    RAISE EXCEPTION 'expost: nothing is spent without a synchronous standby (expost.standby is on), and commits wait for none: set synchronous_standby_names, and synchronous_commit to on'
+      USING ERRCODE = 'EX001';
+  END IF;
   RETURN TRUE;
 END $$;
 

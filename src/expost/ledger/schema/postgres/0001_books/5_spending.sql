@@ -16,23 +16,21 @@ DECLARE
   v_sequence BIGINT; v_entries BIGINT; v_had BIGINT; v_at BIGINT; v_head TEXT;
   v_do TEXT; v_kind TEXT; v_name TEXT; v_levels TEXT; v_line TEXT; v_place INT;
   v_steps INT := jsonb_array_length(p_steps);
-  v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[]; v_epsilons BIGINT[];
-  v_deltas BIGINT[];
-  v_ok BOOLEAN; v_number BIGINT; v_epsilon BIGINT; v_delta BIGINT; v_reserving BIGINT; v_reserving_delta BIGINT; v_account BIGINT;
-  v_path TEXT; v_names TEXT[]; v_places INT[];
+  v_prices JSONB; v_fresh BOOLEAN; v_part TEXT; v_output TEXT; v_digest TEXT; v_accounts BIGINT[];
+  v_ok BOOLEAN; v_number BIGINT; v_account BIGINT; v_path TEXT; v_names TEXT[]; v_places INT[];
+  v_worst BIGINT[];  -- what its entry reserves at most, and what is charged of it; all amounts are arrays of seven
+  v_paid BIGINT[];
+  v_sign INT;  -- whether that is reserved (1), released (-1), or stays as it is (0)
+  v_size INT;  -- how many of the seven this ledger counts
   v_body TEXT; v_rest TEXT;  -- what a line says of a step, before and behind the text of a new guarantee
   -- the accounts of this batch, as they are now, the ledger's own first
-  v_paths TEXT[]; v_ids BIGINT[]; v_count INT := 1; v_limit BIGINT[]; v_limit_delta BIGINT[]; v_spent BIGINT[];
-  v_spent_delta BIGINT[]; v_reserved BIGINT[]; v_reserved_delta BIGINT[];
-  v_closed BIGINT[]; v_lines_of BIGINT[];
+  v_paths TEXT[]; v_ids BIGINT[]; v_count INT := 1; v_held TEXT[]; v_closed BIGINT[]; v_lines_of BIGINT[];
+  v_capacity BIGINT[]; v_charged BIGINT[]; v_reserved BIGINT[];  -- seven of each, behind one another
+  v_before INT;  -- where those of an account begin
   -- what is to be written
   v_numbers BIGINT[]; v_sequences BIGINT[]; v_lines TEXT[]; v_hashes TEXT[];
   v_ended BIGINT[]; v_keys TEXT[]; v_outs JSONB := '[]'; v_first BIGINT; v_beats INT := 0; v_lost BIGINT[];
-  v_forget BOOLEAN := FALSE;
-  -- on several meters: what each account counts, 14 numbers each, what this step adds to what is charged and reserved, and
-  -- what its entry is charged or reserves
-  v_counts BIGINT[]; v_worst BIGINT[]; v_paid BIGINT[]; v_kept BIGINT[]; v_amounts TEXT; v_price JSONB;
-  v_others TEXT := ''; v_all_amounts TEXT[]; v_texts TEXT[];
+  v_amounts BIGINT[]; v_forget BOOLEAN := FALSE;
 BEGIN
   v_ok := expost_is_own_schema() AND expost_is_durable();  -- an assignment takes less than a query
   v_user := expost_user();
@@ -40,13 +38,13 @@ BEGIN
     RAISE EXCEPTION 'expost: expost_spend takes at least one step' USING ERRCODE = 'EX001';
   END IF;
   SELECT name, neighbours, expost_text(unit) AS unit, accounting INTO STRICT v_book FROM expost_ledger WHERE id = p_ledger;
+  v_size := CASE WHEN v_book.accounting IS NULL THEN 2 ELSE 7 END;
 
   FOR i IN 1 .. v_steps LOOP
     v_step := p_steps->(i - 1);
     v_do := v_step->>'do'; v_lost := '{}'; v_part := NULL; v_output := NULL; v_digest := NULL;
     IF v_steps > 1 THEN  -- all of them begin at 1, also if nothing comes of the first steps: they are read side by side
-      v_sequences[i] := NULL; v_numbers[i] := NULL; v_accounts[i] := NULL; v_epsilons[i] := NULL; v_deltas[i] := NULL;
-      v_all_amounts[i] := NULL;
+      v_sequences[i] := NULL; v_numbers[i] := NULL; v_accounts[i] := NULL;
     END IF;
     IF v_do IS NULL OR v_do NOT IN ('beat', 'recover', 'reserve', 'begin', 'settle', 'forfeit', 'void') THEN
       RAISE EXCEPTION 'expost: % is not a step of expost_spend: it takes beat, recover, reserve, begin, settle, forfeit, void',
@@ -72,28 +70,21 @@ BEGIN
         RAISE EXCEPTION 'expost: the request''s prices do not fit the meters of its ledger: make the request again'
           USING ERRCODE = 'EX001';
       END IF;
-      IF v_book.accounting IS NULL THEN
-        v_reserving := (v_prices->>'worst')::bigint;
-      ELSE
-        v_price := v_prices->'worst';
-        v_reserving := (v_price->>0)::bigint;
-        v_kept := ARRAY[v_price->>1, v_price->>2, v_price->>3, v_price->>4, v_price->>5]::bigint[];
-        v_paid := '{0,0,0,0,0}';
-        v_amounts := '[' || array_to_string(v_kept, ',') || ']';
-      END IF;
-      v_reserving_delta := (v_prices->>'delta')::bigint;
+      v_worst := (v_prices->>'worst')::bigint[]; v_sign := 1;
       v_body := '{"account":' || expost_text(v_path) || ',"begun":' || (v_step->>'begun')::boolean::text
         || ',"fingerprint":' || expost_text(v_step->>'fingerprint');
       v_rest := ',"guarantee_digest":"' || (v_step->>'guarantee_digest') || '","key":' || expost_text(v_step->>'key')
         || ',"label":' || expost_text(v_step->>'label')
         || ',"operation":' || expost_text(v_step->>'operation') || ',"subject":' || expost_text(v_step->>'subject')
-        || ',"worst":[' || v_reserving || ',' || v_reserving_delta || coalesce(',' || btrim(v_amounts, '[]'), '') || ']}';
-      v_epsilon := 0; v_delta := 0; v_kind := 'reserve';
+        || ',"worst":[' || array_to_string(v_worst[1:v_size], ',') || ']}';
+      v_kind := 'reserve';
     ELSIF v_do NOT IN ('beat', 'recover') THEN
       v_number := (v_step->>'entry')::bigint;
       -- single queries, most of which the step before has asked already, take less than a join
-      SELECT state, begun, epsilon, delta, meters, operation, key, lease, owner, account, guarantee INTO v_entry
-        FROM expost_entry WHERE ledger = p_ledger AND number = v_number;
+      SELECT state, begun, operation, key, lease, owner, account, guarantee,
+          ARRAY[reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
+            reserved_others, reserved_unpriced, reserved_foreign] AS worst
+        INTO v_entry FROM expost_entry WHERE ledger = p_ledger AND number = v_number;
       IF v_entry.owner IS DISTINCT FROM v_holder THEN
         v_holder := v_entry.owner;
         SELECT role INTO v_holder_role FROM expost_owner WHERE id = v_holder;
@@ -103,50 +94,34 @@ BEGIN
         SELECT path INTO v_home_path FROM expost_account WHERE id = v_home;
       END IF;
       v_state := v_entry.state; v_begun := v_entry.begun; v_path := v_home_path; v_fresh := FALSE; v_rest := ''; v_kind := v_do;
+      v_worst := v_entry.worst;
       IF v_do = 'begin' THEN
-        v_reserving := 0; v_reserving_delta := 0; v_epsilon := 0; v_delta := 0; v_body := '{}';
-        v_kept := '{0,0,0,0,0}'; v_paid := v_kept; v_amounts := NULL;
+        v_sign := 0; v_body := '{}';
       ELSE
-        v_reserving := -v_entry.epsilon; v_reserving_delta := -v_entry.delta;
-        v_amounts := v_entry.meters;
-        v_epsilon := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.epsilon END;
-        v_delta := CASE WHEN v_do = 'void' THEN 0 ELSE v_entry.delta END;
-        IF v_do = 'settle' THEN
+        v_sign := -1; v_paid := v_worst;
+        IF v_do = 'void' THEN
+          v_paid := '{0,0,0,0,0,0,0}';
+        ELSIF v_do = 'settle' THEN
           v_part := v_step->>'part'; v_output := v_step->>'output'; v_digest := v_step->>'digest';
           IF v_guarantee IS NULL OR v_entry.guarantee IS DISTINCT FROM v_guarantee THEN
             SELECT prices, digest INTO v_prices, v_guarantee FROM expost_guarantee WHERE ledger = p_ledger AND digest = v_entry.guarantee;
           END IF;
-          v_price := CASE WHEN expost_is_label(v_part, 32) AND v_part::json IS NOT NULL THEN
-            coalesce(v_prices->v_part, v_prices->'') END;
-          IF v_entry.meters IS NULL THEN
-            v_epsilon := (v_price #>> '{}')::bigint;
-          ELSE
-            v_epsilon := (v_price->>0)::bigint;
-            v_amounts := '[' || (v_price->>1) || ',' || (v_price->>2) || ',' || (v_price->>3) || ',' || (v_price->>4) || ','
-              || (v_price->>5) || ']';
-          END IF;
-        ELSIF v_do = 'void' AND v_entry.meters IS NOT NULL THEN
-          v_amounts := '[0,0,0,0,0]';
+          v_paid := CASE WHEN expost_is_label(v_part, 32) AND v_part::json IS NOT NULL THEN
+            coalesce(v_prices->>v_part, v_prices->>'')::bigint[] END;
         END IF;
-        IF v_entry.meters IS NOT NULL THEN
-          v_worst := expost_numbers(v_entry.meters); v_paid := expost_numbers(v_amounts);
-          v_kept := ARRAY[-v_worst[1], -v_worst[2], -v_worst[3], -v_worst[4], -v_worst[5]];
-        END IF;
-        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || coalesce(',' || btrim(v_amounts, '[]'), '')
-          || '],"output":' || coalesce('"' || v_digest || '"', 'null') || ',"part":' || coalesce(v_part, 'null') || '}';
+        v_body := '{"charged":[' || array_to_string(v_paid[1:v_size], ',') || '],"output":'
+          || coalesce('"' || v_digest || '"', 'null') || ',"part":' || coalesce(v_part, 'null') || '}';
       END IF;
     END IF;
 
     -- from here on, batches run one after the other
     IF i = 1 THEN
       PERFORM 1 FROM expost_ledger WHERE id = p_ledger FOR UPDATE;
-      SELECT ARRAY[a.path], ARRAY[a.id], ARRAY[a.epsilon_limit], ARRAY[a.delta_limit], ARRAY[a.epsilon_spent],
-          ARRAY[a.delta_spent], ARRAY[a.epsilon_reserved], ARRAY[a.delta_reserved], ARRAY[a.closed], ARRAY[a.line],
-          ARRAY[a.meters], a.line, a.entries, a.at, a.head, e.state, e.begun, o.ledger, o.role, o.batch, o.outcomes, o.expired
-        INTO STRICT v_paths, v_ids, v_limit, v_limit_delta, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_closed,
-          v_lines_of, v_texts, v_sequence, v_entries, v_at, v_head, v_state, v_begun, v_of, v_role, v_batch, v_outcomes,
-          v_expired
-        FROM expost_account a LEFT JOIN expost_owner o ON o.id = p_owner
+      SELECT ARRAY[a.path], ARRAY[a.id], ARRAY[a.held], a.capacity, a.charged, a.reserved, ARRAY[a.closed], ARRAY[a.line],
+          a.line, a.entries, a.at, a.head, e.state, e.begun, o.ledger, o.role, o.batch, o.outcomes, o.expired
+        INTO STRICT v_paths, v_ids, v_held, v_capacity, v_charged, v_reserved, v_closed, v_lines_of,
+          v_sequence, v_entries, v_at, v_head, v_state, v_begun, v_of, v_role, v_batch, v_outcomes, v_expired
+        FROM expost_balance a LEFT JOIN expost_owner o ON o.id = p_owner
           LEFT JOIN expost_entry e ON e.ledger = p_ledger AND e.number = v_number
         WHERE a.ledger = p_ledger AND a.path = v_book.name;
       v_first := v_sequence; v_had := v_entries;
@@ -154,7 +129,6 @@ BEGIN
         RAISE EXCEPTION 'expost: the audit trail ends at line %, but line % was acknowledged: lines are lost, so nothing can be reserved; restore the database',
           v_first, p_known USING ERRCODE = 'EX002';
       END IF;
-      IF v_book.accounting IS NOT NULL THEN v_counts := expost_numbers(v_texts[1]); END IF;
       IF v_of IS NULL THEN
         INSERT INTO expost_owner (id, ledger, identity, seen, batch, outcomes)
           VALUES (p_owner, p_ledger, p_identity, v_now, '', '[]');
@@ -197,16 +171,12 @@ BEGIN
       v_ok := TRUE;
       IF v_do = 'recover' THEN
         v_number := v_lost[j]; v_kind := 'forfeit'; v_fresh := FALSE; v_rest := '';
-        SELECT e.epsilon, e.delta, e.meters, a.path INTO v_row
-          FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account WHERE e.ledger = p_ledger AND e.number = v_number;
-        v_path := v_row.path; v_amounts := v_row.meters;
-        v_epsilon := v_row.epsilon; v_delta := v_row.delta; v_reserving := -v_epsilon; v_reserving_delta := -v_delta;
-        IF v_amounts IS NOT NULL THEN
-          v_paid := expost_numbers(v_amounts);
-          v_kept := ARRAY[-v_paid[1], -v_paid[2], -v_paid[3], -v_paid[4], -v_paid[5]];
-        END IF;
-        v_body := '{"charged":[' || v_epsilon || ',' || v_delta || coalesce(',' || btrim(v_amounts, '[]'), '')
-          || '],"output":null,"part":null}';
+        SELECT a.path, ARRAY[e.reserved_epsilon, e.reserved_delta, e.reserved_renyi, e.reserved_normal,
+            e.reserved_others, e.reserved_unpriced, e.reserved_foreign] AS worst
+          INTO v_row FROM expost_entry e LEFT JOIN expost_account a ON a.id = e.account
+          WHERE e.ledger = p_ledger AND e.number = v_number;
+        v_path := v_row.path; v_worst := v_row.worst; v_paid := v_worst; v_sign := -1;
+        v_body := '{"charged":[' || array_to_string(v_paid[1:v_size], ',') || '],"output":null,"part":null}';
       ELSIF v_do = 'reserve' THEN
         v_number := v_entries + 1;
         v_ok := coalesce(v_prices->>'neighbours' = v_book.neighbours, TRUE) AND coalesce(v_prices->>'unit' = v_book.unit, TRUE);
@@ -228,7 +198,7 @@ BEGIN
           EXIT;
         END IF;
         IF v_ok AND v_do = 'settle' THEN
-          IF v_epsilon IS NULL THEN
+          IF v_paid IS NULL THEN
             RAISE EXCEPTION 'expost: entry % has no part %: settle it with a part of its guarantee, as canonical JSON',
               v_number, v_part USING ERRCODE = 'EX001';
           END IF;
@@ -249,16 +219,12 @@ BEGIN
           v_name := CASE WHEN depth = 1 THEN v_names[1] ELSE v_name || '/' || v_names[depth] END;
           v_place := array_position(v_paths, v_name);
           IF v_place IS NULL THEN
-            SELECT * INTO v_row FROM expost_account WHERE ledger = p_ledger AND path = v_name;
+            SELECT * INTO v_row FROM expost_balance WHERE ledger = p_ledger AND path = v_name;
             IF NOT FOUND THEN v_ok := FALSE; EXIT; END IF;
             v_count := v_count + 1; v_place := v_count;
-            v_paths[v_place] := v_name; v_ids[v_place] := v_row.id;
-            v_limit[v_place] := v_row.epsilon_limit; v_limit_delta[v_place] := v_row.delta_limit;
-            v_spent[v_place] := v_row.epsilon_spent; v_spent_delta[v_place] := v_row.delta_spent;
-            v_reserved[v_place] := v_row.epsilon_reserved; v_reserved_delta[v_place] := v_row.delta_reserved;
-            v_closed[v_place] := v_row.closed; v_lines_of[v_place] := v_row.line;
-            v_texts[v_place] := v_row.meters;
-            IF v_book.accounting IS NOT NULL THEN v_counts := v_counts || expost_numbers(v_row.meters); END IF;
+            v_paths[v_place] := v_name; v_ids[v_place] := v_row.id; v_held[v_place] := v_row.held;
+            v_closed[v_place] := v_row.closed; v_lines_of[v_place] := v_row.line; v_capacity := v_capacity || v_row.capacity;
+            v_charged := v_charged || v_row.charged; v_reserved := v_reserved || v_row.reserved;
           END IF;
           v_places := v_places || v_place;
         END LOOP;
@@ -267,17 +233,9 @@ BEGIN
       -- may it be?
       IF v_ok AND v_do = 'reserve' THEN
         FOREACH v_place IN ARRAY v_places LOOP
-          IF v_book.accounting IS NULL THEN
-            v_ok := v_ok AND v_closed[v_place] = 0
-              AND v_reserving <= v_limit[v_place] - v_spent[v_place] - v_reserved[v_place]
-              AND v_reserving_delta <= v_limit_delta[v_place] - v_spent_delta[v_place] - v_reserved_delta[v_place];
-          ELSE
-            v_ok := v_ok AND v_closed[v_place] = 0
-              AND v_reserving_delta <= v_counts[v_place * 14 - 13] - v_spent_delta[v_place] - v_reserved_delta[v_place]
-              AND CASE WHEN v_spent[v_place]::numeric + v_reserved[v_place] + v_reserving < 9223372036854775808 THEN
-                expost_has_room(v_limit[v_place] - v_spent[v_place] - v_reserved[v_place] - v_reserving,
-                  v_counts[v_place * 14 - 13 : v_place * 14], v_kept) ELSE FALSE END;
-          END IF;
+          v_before := 7 * v_place - 7;
+          v_ok := v_ok AND v_closed[v_place] = 0 AND expost_fits(v_capacity[v_before + 1 : v_before + 7],
+            v_charged[v_before + 1 : v_before + 7], v_reserved[v_before + 1 : v_before + 7], v_worst);
         END LOOP;
         IF v_ok AND v_step->>'key' IS NOT NULL THEN
           PERFORM 1 FROM expost_entry WHERE ledger = p_ledger AND key = v_step->>'key';
@@ -309,21 +267,15 @@ BEGIN
       v_sequence := v_sequence + 1;
       v_levels := '';
       FOREACH v_place IN ARRAY v_places LOOP
-        v_reserved[v_place] := v_reserved[v_place] + v_reserving;
-        v_reserved_delta[v_place] := v_reserved_delta[v_place] + v_reserving_delta;
-        v_spent[v_place] := v_spent[v_place] + v_epsilon;
-        v_spent_delta[v_place] := v_spent_delta[v_place] + v_delta;
-        IF v_book.accounting IS NOT NULL THEN
-          FOR k IN 1 .. 5 LOOP
-            v_counts[v_place * 14 - 10 + k] := v_counts[v_place * 14 - 10 + k] + v_paid[k];
-            v_counts[v_place * 14 - 5 + k] := v_counts[v_place * 14 - 5 + k] + v_kept[k];
-          END LOOP;
-          v_others := ',' || array_to_string(v_counts[v_place * 14 - 13 : v_place * 14], ',');
-          v_texts[v_place] := '[' || substr(v_others, 2) || ']';
-        END IF;
-        v_levels := v_levels || ',[' || v_limit[v_place] || ',' || v_limit_delta[v_place] || ',' || v_spent[v_place] || ','
-          || v_spent_delta[v_place] || ',' || v_reserved[v_place] || ',' || v_reserved_delta[v_place] || ','
-          || v_closed[v_place] || ',' || v_lines_of[v_place] || v_others || ']';
+        v_before := 7 * v_place - 7;
+        FOR k IN 1 .. v_size LOOP
+          v_reserved[v_before + k] := v_reserved[v_before + k] + v_sign * v_worst[k];
+          IF v_sign < 0 THEN v_charged[v_before + k] := v_charged[v_before + k] + v_paid[k]; END IF;
+        END LOOP;
+        v_levels := v_levels || ',[' || v_held[v_place]
+          || ',[' || array_to_string(v_charged[v_before + 1 : v_before + v_size], ',')
+          || '],[' || array_to_string(v_reserved[v_before + 1 : v_before + v_size], ',')
+          || '],' || v_closed[v_place] || ',' || v_lines_of[v_place] || ']';
         v_lines_of[v_place] := v_sequence;
       END LOOP;
       v_line := expost_line(v_at, v_body || v_rest, v_number, v_kind, substr(v_levels, 2), v_sequence, v_user);
@@ -334,49 +286,56 @@ BEGIN
           jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at)));
         WITH entry AS (
           INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key,
-            epsilon, delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
+            owner, lease, lease_until, begun, reserved_at, reserved_line, reserved_epsilon, reserved_delta, reserved_renyi,
+            reserved_normal, reserved_others, reserved_unpriced, reserved_foreign)
           VALUES (p_ledger, v_number, v_account, 0, v_step->>'operation', v_step->>'subject', v_step->>'fingerprint',
-            v_step->>'guarantee_digest', v_step->>'label', v_step->>'key', v_reserving, v_reserving_delta, v_amounts,
+            v_step->>'guarantee_digest', v_step->>'label', v_step->>'key',
             CASE WHEN v_step->>'lease' IS NULL THEN p_owner END, (v_step->>'lease')::bigint,
-            v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_at, v_sequence)
+            v_now + (v_step->>'lease')::bigint, (v_step->>'begun')::boolean::int, v_at, v_sequence,
+            v_worst[1], v_worst[2], v_worst[3], v_worst[4], v_worst[5], v_worst[6], v_worst[7])
         ), event AS (
           INSERT INTO expost_event VALUES (p_ledger, v_sequence, v_line, v_head)
         ), owner AS (
           UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now WHERE id = p_owner
         )
-        UPDATE expost_account SET epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_sequence,
-          meters = v_texts[1], entries = v_entries, at = v_at, head = v_head WHERE id = v_account;
+        UPDATE expost_account SET reserved_epsilon = v_reserved[1], reserved_delta = v_reserved[2], reserved_renyi = v_reserved[3], reserved_normal = v_reserved[4],
+          reserved_others = v_reserved[5], reserved_unpriced = v_reserved[6], reserved_foreign = v_reserved[7],
+          line = v_sequence, entries = v_entries, at = v_at, head = v_head WHERE id = v_account;
         RETURN v_outs;
       ELSIF v_steps = 1 AND v_count = 1 AND v_do NOT IN ('begin', 'recover') THEN
         v_outs := jsonb_build_object('sequence', v_sequence, 'outcomes', '[{}]'::jsonb);
         WITH entry AS (
           UPDATE expost_entry SET state = CASE v_do WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END,
-            begun = (v_do <> 'void')::int, part = v_part, charged_epsilon = v_epsilon, charged_delta = v_delta,
-            charged_meters = v_amounts, output = v_output, digest = v_digest, ended_line = v_sequence
+            begun = (v_do <> 'void')::int, part = v_part, output = v_output, digest = v_digest, ended_line = v_sequence,
+            charged_epsilon = v_paid[1], charged_delta = v_paid[2], charged_renyi = v_paid[3], charged_normal = v_paid[4],
+            charged_others = v_paid[5], charged_unpriced = v_paid[6], charged_foreign = v_paid[7]
           WHERE ledger = p_ledger AND number = v_number
         ), event AS (
           INSERT INTO expost_event VALUES (p_ledger, v_sequence, v_line, v_head)
         ), owner AS (
           UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now WHERE id = p_owner
         )
-        UPDATE expost_account SET epsilon_spent = v_spent[1], delta_spent = v_spent_delta[1],
-          epsilon_reserved = v_reserved[1], delta_reserved = v_reserved_delta[1], line = v_sequence, meters = v_texts[1],
-          head = v_head WHERE id = v_account;
+        UPDATE expost_account SET charged_epsilon = v_charged[1], charged_delta = v_charged[2], charged_renyi = v_charged[3], charged_normal = v_charged[4],
+          charged_others = v_charged[5], charged_unpriced = v_charged[6], charged_foreign = v_charged[7],
+          reserved_epsilon = v_reserved[1], reserved_delta = v_reserved[2], reserved_renyi = v_reserved[3], reserved_normal = v_reserved[4],
+          reserved_others = v_reserved[5], reserved_unpriced = v_reserved[6], reserved_foreign = v_reserved[7],
+          line = v_sequence, head = v_head WHERE id = v_account;
         RETURN v_outs;
       END IF;
       v_lines[v_sequence - v_first] := v_line;
       v_hashes[v_sequence - v_first] := v_head;
       IF v_do = 'recover' THEN
-        UPDATE expost_entry SET state = 'forfeited', begun = 1, charged_epsilon = v_epsilon, charged_delta = v_delta,
-          charged_meters = v_amounts, ended_line = v_sequence WHERE ledger = p_ledger AND number = v_number;
+        UPDATE expost_entry SET state = 'forfeited', begun = 1, ended_line = v_sequence,
+          charged_epsilon = v_paid[1], charged_delta = v_paid[2], charged_renyi = v_paid[3], charged_normal = v_paid[4],
+          charged_others = v_paid[5], charged_unpriced = v_paid[6], charged_foreign = v_paid[7]
+          WHERE ledger = p_ledger AND number = v_number;
         CONTINUE;
       END IF;
       v_numbers[i] := v_number;
       v_sequences[i] := v_sequence;
       v_accounts[i] := v_account;
-      v_epsilons[i] := CASE WHEN v_do = 'reserve' THEN v_reserving ELSE v_epsilon END;
-      v_deltas[i] := CASE WHEN v_do = 'reserve' THEN v_reserving_delta ELSE v_delta END;
-      v_all_amounts[i] := v_amounts;
+      IF v_do = 'reserve' THEN v_paid := v_worst; END IF;
+      FOR k IN 1 .. 7 LOOP v_amounts[7 * i - 7 + k] := v_paid[k]; END LOOP;
       v_outs := v_outs || CASE WHEN v_do = 'reserve' THEN jsonb_build_array(jsonb_build_object('entry', v_number, 'at', v_at))
         ELSE '[{}]' END;
     END LOOP;
@@ -389,35 +348,41 @@ BEGIN
       SELECT p_ledger AS ledger, * FROM ROWS FROM (jsonb_to_recordset(p_steps) AS (
         "do" TEXT, operation TEXT, subject TEXT, fingerprint TEXT, guarantee_digest TEXT,
         label TEXT, key TEXT, lease BIGINT, begun BOOLEAN, part TEXT, output TEXT, digest TEXT),
-        unnest(v_numbers), unnest(v_sequences), unnest(v_accounts), unnest(v_epsilons), unnest(v_deltas),
-        unnest(v_all_amounts)) AS step(
+        unnest(v_numbers), unnest(v_sequences), unnest(v_accounts)) WITH ORDINALITY AS step(
         "do", operation, subject, fingerprint, guarantee, label, key, lease, begun, part, output, digest, number, sequence,
-        account, epsilon, delta, amounts)
+        account, place)
     ), ended AS (
       UPDATE expost_entry entry SET part = CASE step.do WHEN 'settle' THEN step.part END,
         output = CASE step.do WHEN 'settle' THEN step.output END, digest = CASE step.do WHEN 'settle' THEN step.digest END,
         state = CASE step.do WHEN 'settle' THEN 'settled' WHEN 'forfeit' THEN 'forfeited' ELSE 'voided' END,
-        begun = (step.do <> 'void')::int, charged_epsilon = step.epsilon, charged_delta = step.delta,
-        charged_meters = step.amounts,
-        ended_line = step.sequence
+        begun = (step.do <> 'void')::int, ended_line = step.sequence,
+        charged_epsilon = v_amounts[7 * place - 6], charged_delta = v_amounts[7 * place - 5], charged_renyi = v_amounts[7 * place - 4],
+        charged_normal = v_amounts[7 * place - 3], charged_others = v_amounts[7 * place - 2],
+        charged_unpriced = v_amounts[7 * place - 1], charged_foreign = v_amounts[7 * place]
       FROM step WHERE step.sequence IS NOT NULL AND step.do IN ('settle', 'forfeit', 'void')
         AND entry.ledger = step.ledger AND entry.number = step.number
     ), event AS (
       INSERT INTO expost_event SELECT p_ledger, v_first + place, line, hash
       FROM unnest(v_lines, v_hashes) WITH ORDINALITY AS written(line, hash, place)
     ), account AS (
-      UPDATE expost_account account SET epsilon_spent = changed.spent, delta_spent = changed.spent_delta,
-        epsilon_reserved = changed.reserved, delta_reserved = changed.reserved_delta, line = changed.line,
-        meters = changed.meters, entries = CASE place WHEN 1 THEN v_entries END, at = CASE place WHEN 1 THEN v_at END,
+      UPDATE expost_account account SET charged_epsilon = v_charged[7 * place - 6], charged_delta = v_charged[7 * place - 5], charged_renyi = v_charged[7 * place - 4],
+        charged_normal = v_charged[7 * place - 3], charged_others = v_charged[7 * place - 2],
+        charged_unpriced = v_charged[7 * place - 1], charged_foreign = v_charged[7 * place],
+        reserved_epsilon = v_reserved[7 * place - 6], reserved_delta = v_reserved[7 * place - 5], reserved_renyi = v_reserved[7 * place - 4],
+        reserved_normal = v_reserved[7 * place - 3], reserved_others = v_reserved[7 * place - 2],
+        reserved_unpriced = v_reserved[7 * place - 1], reserved_foreign = v_reserved[7 * place],
+        line = changed.line, entries = CASE place WHEN 1 THEN v_entries END, at = CASE place WHEN 1 THEN v_at END,
         head = CASE place WHEN 1 THEN v_head END
-      FROM unnest(v_ids, v_spent, v_spent_delta, v_reserved, v_reserved_delta, v_lines_of, v_texts) WITH ORDINALITY
-        AS changed(id, spent, spent_delta, reserved, reserved_delta, line, meters, place)
+      FROM unnest(v_ids, v_lines_of) WITH ORDINALITY AS changed(id, line, place)
       WHERE account.id = changed.id AND changed.line > v_first
     )
-    INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key, epsilon,
-      delta, meters, owner, lease, lease_until, begun, reserved_at, reserved_line)
-    SELECT step.ledger, number, account, (account <> v_ids[1])::int, operation, subject, fingerprint, guarantee, label, key, epsilon, delta, amounts, CASE WHEN lease IS NULL THEN p_owner END, lease,
-      v_now + lease, begun::int, v_at, step.sequence
+    INSERT INTO expost_entry (ledger, number, account, below, operation, subject, fingerprint, guarantee, label, key, owner,
+      lease, lease_until, begun, reserved_at, reserved_line, reserved_epsilon, reserved_delta, reserved_renyi,
+      reserved_normal, reserved_others, reserved_unpriced, reserved_foreign)
+    SELECT step.ledger, number, account, (account <> v_ids[1])::int, operation, subject, fingerprint, guarantee, label, key,
+      CASE WHEN lease IS NULL THEN p_owner END, lease, v_now + lease, begun::int, v_at, step.sequence,
+      v_amounts[7 * place - 6], v_amounts[7 * place - 5], v_amounts[7 * place - 4], v_amounts[7 * place - 3],
+      v_amounts[7 * place - 2], v_amounts[7 * place - 1], v_amounts[7 * place]
     FROM step WHERE step.sequence IS NOT NULL AND "do" = 'reserve';
   END IF;
   UPDATE expost_owner SET batch = p_batch, outcomes = v_outs, seen = v_now, beats = beats + v_beats WHERE id = p_owner;
@@ -434,6 +399,8 @@ CREATE PROCEDURE expost_commit(
 ) LANGUAGE plpgsql AS $$
 BEGIN
   p_outcomes := expost_spend(p_ledger, p_owner, p_identity, p_batch, p_before, p_known, p_steps);
+  p_outcomes := p_outcomes || jsonb_build_object('head', (SELECT hash FROM expost_event
+    WHERE ledger = p_ledger AND sequence = (p_outcomes->>'sequence')::bigint));  -- clients note it
   IF has_function_privilege('pg_logical_emit_message(boolean, text, text)', 'EXECUTE') THEN
     PERFORM set_config('synchronous_commit', 'off', TRUE);  -- of this transaction
     COMMIT;

@@ -2,7 +2,7 @@
 -- again, a reservation could be made twice: more would be charged, never less.)
 CREATE FUNCTION expost_forget(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
-  DELETE FROM expost_owner owner WHERE ledger = p_ledger AND expired = 1 AND id <> p_owner
+  DELETE FROM expost_owner owner WHERE ledger = p_ledger AND id <> p_owner
     AND seen < expost_now() - 30 * 86400000000
     AND NOT EXISTS (SELECT 1 FROM expost_entry entry
       WHERE entry.ledger = p_ledger AND entry.state = 'reserved' AND entry.owner = owner.id);
@@ -27,8 +27,9 @@ DECLARE
   v_accounting TEXT := '{"delta":' || (v_meters->>'delta')::bigint || ',"gaussian":' || (v_meters->>'gaussian')::bigint
     || ',"order":' || expost_text(v_meters->>'order') || ',"others":' || (v_meters->>'others')::bigint || ',"renyi":'
     || (v_meters->>'renyi')::bigint || '}';
-  v_capacity TEXT := (SELECT string_agg(value, ',' ORDER BY place)
+  v_capacity BIGINT[] := (SELECT array_agg(value::bigint ORDER BY place)
     FROM jsonb_array_elements_text(p_values->'capacity') WITH ORDINALITY AS one(value, place));
+  v_size INT;  -- how many of the seven amounts this ledger counts
 BEGIN
   PERFORM expost_is_own_schema() AND expost_is_durable();
   v_names := string_to_array(p_path, '/');
@@ -72,21 +73,25 @@ BEGIN
       WHEN p_kind = 'close' AND v_now - v_book.at > 31622400000000 THEN v_book.at  -- closing is always possible
       ELSE expost_tick(v_book.at, v_now) END;
   END IF;
-  IF p_kind IN ('create', 'account', 'raise') AND (v_book.accounting IS NULL) <> (v_capacity IS NULL) THEN
+  IF p_kind IN ('create', 'account', 'raise') AND coalesce(cardinality(v_capacity), 0) <> 4 * (v_book.accounting IS NOT NULL)::int THEN
     RAISE EXCEPTION 'expost: a limit needs its capacity on the meters of its ledger, and on no others' USING ERRCODE = 'EX001';
   END IF;
+  v_capacity := coalesce(v_capacity, ARRAY[v_delta, -1, -1, -1]);
+  v_size := CASE WHEN v_book.accounting IS NULL THEN 2 ELSE 7 END;
   v_book.sequence := v_book.sequence + 1;
   IF p_kind IN ('create', 'account') THEN
     SELECT id INTO v_parent FROM expost_account WHERE ledger = p_ledger AND path = v_paths[cardinality(v_paths) - 1];
     IF NOT FOUND AND p_kind = 'account' THEN RETURN FALSE; END IF;
-    INSERT INTO expost_account (ledger, parent, path, epsilon_limit, delta_limit, line, meters, entries, at, head)
-      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, 0, '[' || v_capacity || repeat(',0', 10) || ']',
+    INSERT INTO expost_account (ledger, parent, path, limit_epsilon, limit_delta, capacity_delta, capacity_renyi,
+        capacity_normal, capacity_others, line, entries, at, head)
+      VALUES (p_ledger, v_parent, p_path, v_epsilon, v_delta, v_capacity[1], v_capacity[2], v_capacity[3], v_capacity[4], 0,
         CASE WHEN v_parent IS NULL THEN 0 END, CASE WHEN v_parent IS NULL THEN v_book.at END,
         CASE WHEN v_parent IS NULL THEN v_book.head END) ON CONFLICT (ledger, path) DO NOTHING;
   ELSIF p_kind = 'raise' THEN
-    UPDATE expost_account SET epsilon_limit = v_epsilon, delta_limit = v_delta,
-      meters = '[' || v_capacity || ',' || array_to_string((expost_numbers(meters))[5:14], ',') || ']' WHERE ledger = p_ledger AND path = p_path
-      AND epsilon_limit = (p_values->'seen'->>0)::bigint AND delta_limit = (p_values->'seen'->>1)::bigint;
+    UPDATE expost_account SET limit_epsilon = v_epsilon, limit_delta = v_delta, capacity_delta = v_capacity[1],
+      capacity_renyi = v_capacity[2], capacity_normal = v_capacity[3], capacity_others = v_capacity[4]
+      WHERE ledger = p_ledger AND path = p_path
+      AND limit_epsilon = (p_values->'seen'->>0)::bigint AND limit_delta = (p_values->'seen'->>1)::bigint;
   ELSIF p_kind = 'close' THEN
     UPDATE expost_account SET closed = 1 WHERE ledger = p_ledger AND path = p_path
       AND (p_values->>'to' IS NULL OR parent IS NULL AND closed = 0);  -- a ledger goes on in one place only
@@ -97,10 +102,9 @@ BEGIN
       WHERE ledger = p_ledger AND number <= v_upto AND output IS NOT NULL;
   END IF;
   IF NOT FOUND AND p_kind NOT IN ('drop', 'clock') THEN RETURN FALSE; END IF;
-  SELECT string_agg('[' || epsilon_limit || ',' || delta_limit || ',' || epsilon_spent || ',' || delta_spent || ','
-      || epsilon_reserved || ',' || delta_reserved || ',' || closed || ',' || line || coalesce(',' || btrim(meters, '[]'), '')
-      || ']', ',' ORDER BY id)
-    INTO v_levels FROM expost_account WHERE ledger = p_ledger AND path = ANY (v_paths);
+  SELECT string_agg('[' || held || ',[' || array_to_string(charged[1:v_size], ',') || '],['
+      || array_to_string(reserved[1:v_size], ',') || '],' || closed || ',' || line || ']', ',' ORDER BY id)
+    INTO v_levels FROM expost_balance WHERE ledger = p_ledger AND path = ANY (v_paths);
   UPDATE expost_account SET line = v_book.sequence WHERE ledger = p_ledger AND path = ANY (v_paths);
   v_line := expost_line(v_book.at, v_body, NULL, p_kind, v_levels, v_book.sequence, expost_user());
   v_book.head := expost_link(v_book.head, v_line);
@@ -109,8 +113,19 @@ BEGIN
   RETURN TRUE;
 END $$;
 
--- Only these two functions write the tables. Only their owner, and roles to whom the owner grants it, may call them:
--- docs/ledger.md has the grants for readers, spenders and governors.
+-- A process of this role ends. Where no process has anything open it is forgotten at once; otherwise later ones may count on
+-- when it wrote last, to give up others. Nobody waits for the disk.
+CREATE FUNCTION expost_leave(p_ledger BIGINT, p_owner TEXT) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  PERFORM expost_is_own_schema(), set_config('synchronous_commit', 'off', TRUE);
+  DELETE FROM expost_owner WHERE id = p_owner AND ledger = p_ledger AND role = session_user
+    AND NOT EXISTS (SELECT 1 FROM expost_entry entry
+      WHERE entry.ledger = p_ledger AND entry.state = 'reserved' AND entry.owner IS NOT NULL);
+END $$;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION expost_leave(BIGINT, TEXT) SET search_path = %I, pg_temp', current_schema()); END $$;
+
+-- Only the first two functions write the books. Only their owner, and roles to whom the owner grants it, may call them:
+-- docs/ledger-databases.md has the grants for readers, spenders and governors.
 DO $$ DECLARE v_function TEXT; BEGIN
   FOREACH v_function IN ARRAY ARRAY[
     'expost_spend(BIGINT, TEXT, TEXT, TEXT, JSONB, BIGINT, JSONB)', 'expost_govern(BIGINT, TEXT, TEXT, JSONB)'] LOOP

@@ -6,22 +6,36 @@ CREATE TABLE expost_ledger (
   accounting TEXT  -- other meters than the basic sum, if there are any
 ) STRICT;
 
+-- Of everything that is counted: what the account holds, what was charged, and what is reserved. δ is in units of 10⁻¹⁸,
+-- unpriced and foreign in rounds, all else in units of 10⁻¹². A capacity of −1 is that of a meter that the account does
+-- not have; capacity_delta is what is left of the limit's δ for rounds.
 CREATE TABLE expost_account (
   id INTEGER PRIMARY KEY,
   ledger INTEGER NOT NULL REFERENCES expost_ledger,
   parent INTEGER REFERENCES expost_account,
   path TEXT NOT NULL,
-  epsilon_limit INTEGER NOT NULL CHECK (epsilon_limit >= 0),
-  delta_limit INTEGER NOT NULL CHECK (delta_limit BETWEEN 0 AND 1000000000000000000),
-  epsilon_spent INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_spent >= 0),
-  delta_spent INTEGER NOT NULL DEFAULT 0 CHECK (delta_spent BETWEEN 0 AND delta_limit),
-  epsilon_reserved INTEGER NOT NULL DEFAULT 0 CHECK (epsilon_reserved >= 0),
-  delta_reserved INTEGER NOT NULL DEFAULT 0 CHECK (delta_reserved BETWEEN 0 AND delta_limit - delta_spent),
+  limit_epsilon INTEGER NOT NULL CHECK (limit_epsilon >= 0),
+  limit_delta INTEGER NOT NULL CHECK (limit_delta BETWEEN 0 AND 1000000000000000000),
+  capacity_delta INTEGER NOT NULL CHECK (capacity_delta BETWEEN 0 AND limit_delta),
+  capacity_renyi INTEGER NOT NULL CHECK (capacity_renyi >= -1),
+  capacity_normal INTEGER NOT NULL CHECK (capacity_normal >= -1),
+  capacity_others INTEGER NOT NULL CHECK (capacity_others >= -1),
+  charged_epsilon INTEGER NOT NULL DEFAULT 0 CHECK (charged_epsilon >= 0),
+  charged_delta INTEGER NOT NULL DEFAULT 0 CHECK (charged_delta >= 0),
+  charged_renyi INTEGER NOT NULL DEFAULT 0 CHECK (charged_renyi >= 0),
+  charged_normal INTEGER NOT NULL DEFAULT 0 CHECK (charged_normal >= 0),
+  charged_others INTEGER NOT NULL DEFAULT 0 CHECK (charged_others >= 0),
+  charged_unpriced INTEGER NOT NULL DEFAULT 0 CHECK (charged_unpriced >= 0),
+  charged_foreign INTEGER NOT NULL DEFAULT 0 CHECK (charged_foreign >= 0),
+  reserved_epsilon INTEGER NOT NULL DEFAULT 0 CHECK (reserved_epsilon >= 0),
+  reserved_delta INTEGER NOT NULL DEFAULT 0 CHECK (reserved_delta >= 0),
+  reserved_renyi INTEGER NOT NULL DEFAULT 0 CHECK (reserved_renyi >= 0),
+  reserved_normal INTEGER NOT NULL DEFAULT 0 CHECK (reserved_normal >= 0),
+  reserved_others INTEGER NOT NULL DEFAULT 0 CHECK (reserved_others >= 0),
+  reserved_unpriced INTEGER NOT NULL DEFAULT 0 CHECK (reserved_unpriced >= 0),
+  reserved_foreign INTEGER NOT NULL DEFAULT 0 CHECK (reserved_foreign >= 0),
   closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
   line INTEGER NOT NULL CHECK (line >= 1),  -- the line of the audit trail that changed it last
-  -- on other meters than the basic sum: capacities (δ of rounds, Rényi prices, μ², others), then what was charged and what
-  -- is reserved (Rényi prices, μ², others, entries without ε, entries without ε and μ)
-  meters TEXT,
   -- of the whole ledger, in its own account's row, which every line of the audit trail changes: one row less to write
   entries INTEGER CHECK (entries >= 0),
   at INTEGER,  -- the ledger's clock
@@ -30,21 +44,23 @@ CREATE TABLE expost_account (
   UNIQUE (ledger, path),
   CHECK ((parent IS NULL) = (entries IS NOT NULL) AND (parent IS NULL) = (at IS NOT NULL)
     AND (parent IS NULL) = (head IS NOT NULL)),
-  -- at least one meter is within its capacity
-  CHECK (CASE WHEN meters IS NULL THEN epsilon_reserved <= epsilon_limit - epsilon_spent
-    ELSE coalesce(json_array_length(meters) = 14
-      AND delta_spent + delta_reserved <= meters->>0 AND meters->>0 <= delta_limit
-      AND meters->>4 >= 0 AND meters->>5 >= 0 AND meters->>6 >= 0 AND meters->>7 >= 0 AND meters->>8 >= 0
-      AND meters->>9 >= 0 AND meters->>10 >= 0 AND meters->>11 >= 0 AND meters->>12 >= 0 AND meters->>13 >= 0
-      AND (epsilon_spent + epsilon_reserved <= epsilon_limit AND meters->>7 + meters->>12 = 0
-        OR meters->>4 + meters->>9 <= meters->>1
-        OR meters->>5 + meters->>10 <= meters->>2 AND meters->>6 + meters->>11 <= meters->>3
-          AND meters->>8 + meters->>13 = 0), FALSE) END)
+  -- the rule of every ledger: some meter has room for all that is used, and so have the δ's
+  CHECK (charged_delta + reserved_delta <= capacity_delta
+    AND (charged_epsilon + reserved_epsilon <= limit_epsilon AND charged_unpriced + reserved_unpriced = 0
+      OR charged_renyi + reserved_renyi <= capacity_renyi
+      OR charged_normal + reserved_normal <= capacity_normal AND charged_others + reserved_others <= capacity_others
+        AND charged_foreign + reserved_foreign = 0))
 ) STRICT;
 
 CREATE VIEW expost_books AS
 SELECT l.id, l.name, l.neighbours, l.unit, l.accounting, a.line AS sequence, a.entries, a.at, a.head, a.open
 FROM expost_ledger l JOIN expost_account a ON a.ledger = l.id AND a.path = l.name;
+
+-- Since which line the heads of a ledger are noted outside of its books: then books without a noted head may be an old backup.
+CREATE TABLE expost_noted (
+  ledger INTEGER PRIMARY KEY REFERENCES expost_ledger,
+  since INTEGER NOT NULL CHECK (since >= 1)
+) STRICT;
 
 -- A guarantee is stored once per ledger, with the first line about it.
 CREATE TABLE expost_guarantee (
@@ -75,8 +91,6 @@ CREATE TABLE expost_entry (
   guarantee TEXT NOT NULL,
   label TEXT,
   key TEXT,
-  epsilon INTEGER NOT NULL CHECK (epsilon >= 0),
-  delta INTEGER NOT NULL CHECK (delta >= 0),
   owner TEXT,  -- the process (expost_owner), if it has no lease
   lease INTEGER CHECK (lease > 0),  -- microseconds
   lease_until INTEGER,
@@ -84,10 +98,21 @@ CREATE TABLE expost_entry (
   listed INTEGER NOT NULL DEFAULT 0 CHECK (listed IN (0, 1)),  -- whether the ledger's own account lists it while it is open
   state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'settled', 'forfeited', 'voided')),
   part TEXT,
-  charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND epsilon),
-  charged_delta INTEGER CHECK (charged_delta BETWEEN 0 AND delta),
-  meters TEXT,  -- the worst case on other meters than the basic sum
-  charged_meters TEXT,
+  -- the worst case, and what was charged once it has ended, as in expost_account
+  reserved_epsilon INTEGER NOT NULL CHECK (reserved_epsilon >= 0),
+  reserved_delta INTEGER NOT NULL CHECK (reserved_delta >= 0),
+  reserved_renyi INTEGER NOT NULL CHECK (reserved_renyi >= 0),
+  reserved_normal INTEGER NOT NULL CHECK (reserved_normal >= 0),
+  reserved_others INTEGER NOT NULL CHECK (reserved_others >= 0),
+  reserved_unpriced INTEGER NOT NULL CHECK (reserved_unpriced >= 0),
+  reserved_foreign INTEGER NOT NULL CHECK (reserved_foreign >= 0),
+  charged_epsilon INTEGER CHECK (charged_epsilon BETWEEN 0 AND reserved_epsilon),
+  charged_delta INTEGER CHECK (charged_delta BETWEEN 0 AND reserved_delta),
+  charged_renyi INTEGER CHECK (charged_renyi BETWEEN 0 AND reserved_renyi),
+  charged_normal INTEGER CHECK (charged_normal BETWEEN 0 AND reserved_normal),
+  charged_others INTEGER CHECK (charged_others BETWEEN 0 AND reserved_others),
+  charged_unpriced INTEGER CHECK (charged_unpriced BETWEEN 0 AND reserved_unpriced),
+  charged_foreign INTEGER CHECK (charged_foreign BETWEEN 0 AND reserved_foreign),
   output TEXT,
   digest TEXT,
   reserved_at INTEGER NOT NULL,
@@ -97,22 +122,20 @@ CREATE TABLE expost_entry (
   FOREIGN KEY (ledger, guarantee) REFERENCES expost_guarantee,
   CHECK ((owner IS NULL) <> (lease_until IS NULL) AND (lease IS NULL) = (lease_until IS NULL)),
   CHECK (CASE state
-    WHEN 'reserved' THEN charged_epsilon IS NULL AND charged_delta IS NULL AND ended_line IS NULL AND part IS NULL
-    WHEN 'settled' THEN part IS NOT NULL AND charged_epsilon IS NOT NULL AND charged_delta = delta
-    WHEN 'forfeited' THEN charged_epsilon = epsilon AND charged_delta = delta
-    ELSE begun = 0 AND charged_epsilon = 0 AND charged_delta = 0 END),
-  CHECK (meters IS NULL AND charged_meters IS NULL OR coalesce(json_array_length(meters) = 5 AND CASE state
-    WHEN 'reserved' THEN charged_meters IS NULL
-    WHEN 'settled' THEN json_array_length(charged_meters) = 5
-      AND charged_meters->>0 BETWEEN 0 AND meters->>0 AND charged_meters->>1 BETWEEN 0 AND meters->>1
-      AND charged_meters->>2 BETWEEN 0 AND meters->>2 AND charged_meters->>3 BETWEEN 0 AND meters->>3
-      AND charged_meters->>4 BETWEEN 0 AND meters->>4
-    WHEN 'forfeited' THEN charged_meters = meters
-    ELSE charged_meters = '[0,0,0,0,0]' END, FALSE))
+    WHEN 'reserved' THEN ended_line IS NULL AND part IS NULL AND coalesce(charged_epsilon, charged_delta, charged_renyi, charged_normal,
+      charged_others, charged_unpriced, charged_foreign) IS NULL
+    WHEN 'settled' THEN part IS NOT NULL AND charged_delta = reserved_delta
+    WHEN 'forfeited' THEN (charged_epsilon, charged_delta, charged_renyi, charged_normal,
+      charged_others, charged_unpriced, charged_foreign)
+      = (reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
+      reserved_others, reserved_unpriced, reserved_foreign)
+    ELSE begun = 0 AND (charged_epsilon, charged_delta, charged_renyi, charged_normal,
+      charged_others, charged_unpriced, charged_foreign) = (0, 0, 0, 0, 0, 0, 0) END),
+  CHECK (state = 'reserved' OR charged_epsilon + charged_delta + charged_renyi + charged_normal + charged_others
+    + charged_unpriced + charged_foreign IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS NOT NULL;
-CREATE INDEX expost_owner_ledger ON expost_owner (ledger) WHERE expired = 0;
-CREATE INDEX expost_owner_expired ON expost_owner (ledger, seen) WHERE expired = 1;
+CREATE INDEX expost_owner_ledger ON expost_owner (ledger, seen);
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved' AND listed = 0;
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
 

@@ -6,13 +6,18 @@ WHEN NEW.begun < OLD.begun OR (NEW.state = 'voided' AND OLD.begun = 1)
   OR NEW.listed <> OLD.listed
   OR NEW.operation <> OLD.operation OR NEW.subject <> OLD.subject OR NEW.fingerprint <> OLD.fingerprint
   OR NEW.guarantee <> OLD.guarantee OR NEW.label IS NOT OLD.label OR NEW.key IS NOT OLD.key
-  OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta OR NEW.meters IS NOT OLD.meters
+  OR (NEW.reserved_epsilon, NEW.reserved_delta, NEW.reserved_renyi, NEW.reserved_normal,
+      NEW.reserved_others, NEW.reserved_unpriced, NEW.reserved_foreign)
+    <> (OLD.reserved_epsilon, OLD.reserved_delta, OLD.reserved_renyi, OLD.reserved_normal,
+      OLD.reserved_others, OLD.reserved_unpriced, OLD.reserved_foreign)
   OR NEW.reserved_at <> OLD.reserved_at
   OR NEW.reserved_line <> OLD.reserved_line OR NEW.owner IS NOT OLD.owner OR NEW.lease IS NOT OLD.lease
   OR NEW.lease_until > OLD.lease_until OR (NEW.lease_until IS NULL) <> (OLD.lease_until IS NULL)
   OR (OLD.state <> 'reserved' AND (NEW.state <> OLD.state OR NEW.begun <> OLD.begun OR NEW.part IS NOT OLD.part
-    OR NEW.charged_epsilon <> OLD.charged_epsilon OR NEW.charged_delta <> OLD.charged_delta
-    OR NEW.charged_meters IS NOT OLD.charged_meters
+    OR (NEW.charged_epsilon, NEW.charged_delta, NEW.charged_renyi, NEW.charged_normal,
+      NEW.charged_others, NEW.charged_unpriced, NEW.charged_foreign)
+      IS NOT (OLD.charged_epsilon, OLD.charged_delta, OLD.charged_renyi, OLD.charged_normal,
+      OLD.charged_others, OLD.charged_unpriced, OLD.charged_foreign)
     OR NEW.digest IS NOT OLD.digest OR NEW.ended_line <> OLD.ended_line OR NEW.output IS NOT NULL))
 BEGIN SELECT RAISE(ABORT, 'expost: an entry ends once and does not change otherwise'); END;
 CREATE TRIGGER expost_entry_stays BEFORE DELETE ON expost_entry
@@ -26,13 +31,13 @@ BEGIN SELECT RAISE(ABORT, 'expost: guarantees never change'); END;
 CREATE TRIGGER expost_guarantee_stays BEFORE DELETE ON expost_guarantee
 BEGIN SELECT RAISE(ABORT, 'expost: guarantees never change'); END;
 CREATE TRIGGER expost_account_grows BEFORE UPDATE ON expost_account
-WHEN NEW.epsilon_limit < OLD.epsilon_limit OR NEW.delta_limit < OLD.delta_limit
-  OR NEW.epsilon_spent < OLD.epsilon_spent OR NEW.delta_spent < OLD.delta_spent OR NEW.closed < OLD.closed
-  OR NEW.line < OLD.line OR NEW.entries < OLD.entries
-  OR (NEW.meters IS NULL) <> (OLD.meters IS NULL) OR NEW.meters IS NOT OLD.meters AND (
-    NEW.meters->>0 < OLD.meters->>0 OR NEW.meters->>1 < OLD.meters->>1 OR NEW.meters->>2 <> OLD.meters->>2
-    OR NEW.meters->>3 <> OLD.meters->>3 OR NEW.meters->>4 < OLD.meters->>4 OR NEW.meters->>5 < OLD.meters->>5
-    OR NEW.meters->>6 < OLD.meters->>6 OR NEW.meters->>7 < OLD.meters->>7 OR NEW.meters->>8 < OLD.meters->>8)
+WHEN NEW.limit_epsilon < OLD.limit_epsilon OR NEW.limit_delta < OLD.limit_delta
+  OR NEW.capacity_delta < OLD.capacity_delta OR NEW.capacity_renyi < OLD.capacity_renyi
+  OR NEW.capacity_normal <> OLD.capacity_normal OR NEW.capacity_others <> OLD.capacity_others  -- fixed when it is made
+  OR NEW.charged_epsilon < OLD.charged_epsilon OR NEW.charged_delta < OLD.charged_delta OR NEW.charged_renyi < OLD.charged_renyi
+  OR NEW.charged_normal < OLD.charged_normal OR NEW.charged_others < OLD.charged_others
+  OR NEW.charged_unpriced < OLD.charged_unpriced OR NEW.charged_foreign < OLD.charged_foreign
+  OR NEW.closed < OLD.closed OR NEW.line < OLD.line OR NEW.entries < OLD.entries
   OR NEW.id <> OLD.id OR NEW.ledger <> OLD.ledger OR NEW.path <> OLD.path OR NEW.parent IS NOT OLD.parent
 BEGIN SELECT RAISE(ABORT, 'expost: what was spent and allowed never goes down'); END;
 CREATE TRIGGER expost_account_stays BEFORE DELETE ON expost_account
@@ -41,6 +46,10 @@ CREATE TRIGGER expost_ledger_stays BEFORE DELETE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers are never removed'); END;
 CREATE TRIGGER expost_ledger_fixed BEFORE UPDATE ON expost_ledger
 BEGIN SELECT RAISE(ABORT, 'expost: ledgers never change'); END;
+CREATE TRIGGER expost_noted_stays BEFORE DELETE ON expost_noted
+BEGIN SELECT RAISE(ABORT, 'expost: heads that are kept are kept for ever'); END;
+CREATE TRIGGER expost_noted_grows BEFORE UPDATE ON expost_noted WHEN NEW.ledger <> OLD.ledger OR NEW.since < OLD.since
+BEGIN SELECT RAISE(ABORT, 'expost: heads that are kept are kept for ever'); END;
 -- INSERT OR REPLACE removes rows without firing the triggers above.
 CREATE TRIGGER expost_ledger_new BEFORE INSERT ON expost_ledger
 WHEN EXISTS (SELECT 1 FROM expost_ledger WHERE id = NEW.id OR name = NEW.name)
