@@ -114,8 +114,8 @@ def _average_accuracy(asked: Asked, mechanism: NoisyStatistics | NoisySearched) 
 
 
 def of_typical_size(asked: Asked, mechanism: NoisyStatistics, within: float) -> Accuracy:
-    """If as many values count as there are units, or a thousand where their number is private."""
-    values = asked.size or 1_000
+    """If as many values count as there are units, or as are expected where their number is private."""
+    values = asked.size or asked.likely()
     error = mechanism.expected(mechanism.question.names[0], values).error
     about = f"if {values:,} values count" if has_noisy_count(mechanism) else ""
     return Accuracy(error, about, within=within, nominal=values != asked.most_values)
