@@ -163,7 +163,7 @@ class Cost:
         >>> Cost(1, delta=1e-6) / 3
         Cost(0.333333333333, delta=3.33333333333e-7)
         """
-        if isinstance(parts, Cost) or not isinstance(parts, int | float | Decimal | Fraction):
+        if not isinstance(parts, int | float | Decimal | Fraction):
             return NotImplemented
         number = exact(parts, "what a cost is divided by")
         if number < 1:
