@@ -292,6 +292,13 @@ def _costs(receipt: Receipt) -> tuple[str, ...]:
     return short(receipt.reserved, up=True), short(receipt.charged, up=True), short(receipt.refunded, up=False)
 
 
+def _without_refunds(result: Result) -> str:
+    """How many questions would have fit without refunds, if that is fewer."""
+    if result.classic >= result.asked:
+        return ""
+    return f"\nWithout refunds, only {result.classic} of them would have fit under the limit."
+
+
 def _show_result(result: Result) -> None:
     from expost.ledger.statement import PRICE_HEADING
 
@@ -300,7 +307,8 @@ def _show_result(result: Result) -> None:
     for outcome in result.outcomes:
         for place, receipt in enumerate(outcome.receipts):
             again = f" ({place + 1})" if place else ""
-            what = Text(outcome.question.name + again + (", stored" if receipt.stored else ""))
+            kept = ", lost" if outcome.state == "lost" else ", stored" if receipt.stored else ""
+            what = Text(outcome.question.name + again + kept)
             costs = _costs(receipt)
             price = "" if receipt.amounts is None else f"{receipt.amounts.renyi / 1e12:.4g}"
             table.add_row(str(receipt.entry), what, *costs, *[price for _ in prices])
@@ -312,6 +320,6 @@ def _show_result(result: Result) -> None:
         f"\n{name}: limit {ledger.limit} · spent {short(ledger.spent, up=True)} · "
         f"remaining {short(ledger.remaining, up=False)}\n"
         f"{result.asked} of {len(result.outcomes)} questions could be asked: {result.answered} answered, {withheld} "
-        f"withheld.\nHad each been charged its worst case, {result.classic} of them would have fit under the limit.",
+        f"withheld.{_without_refunds(result)}",
         soft_wrap=True,
     )

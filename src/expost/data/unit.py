@@ -92,8 +92,8 @@ def as_unit(unit: Any) -> Unit:
     if isinstance(unit, str) and row_name(unit) is not None:
         return Unit(None, rows=1, name=row_name(unit))
     raise InvalidValue(
-        f"unit is whose privacy is protected, 'row', or Unit('person', rows=10) for a column and the most rows "
-        f"that count of each of its values; got {brief(unit)}"
+        "unit is whose privacy is protected: 'row', or Unit('person', rows=10), which names a column and says how many "
+        f"rows of each of its values count at most; got {brief(unit)}"
     )
 
 

@@ -23,7 +23,7 @@ def how_made(
     facts = {
         "asked of": _subject(asked),
         "for each": _groups(asked) if "by" in asked.question.values else "",
-        "rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
+        "which rows": f"where {asked['where']}" if "where" in asked.question.values else "all",
         "bounds": _bounds(asked),
         f"of each {privacy.whose}": _share(privacy, kind, is_grouped(mechanism)) + _nobody(asked),
         "empty values": _missing(asked, kind),

@@ -94,7 +94,7 @@ def _for_all(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:
 
 def _shown_from(asked: Asked, mechanism: Discovered) -> Accuracy:
     error = ceil(log(1 / (1 - CONFIDENCE)) / mechanism.rate)
-    return Accuracy(float(error), f"each, of those that {mechanism.threshold:,} have")
+    return Accuracy(float(error), f"each, of values that {mechanism.threshold:,} or more have")
 
 
 def _discovered(asked: Asked, mechanism: Discovered, value: dict[Any, int]) -> Answer:
