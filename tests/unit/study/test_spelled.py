@@ -40,3 +40,13 @@ def test_it_follows_from_published_numbers(neighbours: Any) -> None:
         assert ("none of these keys" in str(release)) == told
         assert bool(cells.mostly_other(release.output, 20)) == told
     assert not table.histogram("ward", keys=["a"], other=None).mostly_other({"a": 0}, 20)
+
+
+def test_two_keys_that_differ_by_case_are_told(tmp_path: Path) -> None:
+    city = pd.read_csv(write_people(tmp_path))["city"].value_counts().index[0]
+    both = f"{city!r} and {city.upper()!r} are two keys"
+    assert both in notice(tmp_path, keys=[city, city.upper()])
+    study = write_study(tmp_path, question("old", "count", by=["city"], by_keys=[city, city.upper()], epsilon=1))
+    (outcome,) = run_study(parse_study(study.read_text().replace("sqlite:///books.db", "memory:"), study)).outcomes
+    assert outcome.answer is not None
+    assert both in outcome.answer.notice
