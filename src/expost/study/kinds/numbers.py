@@ -102,7 +102,7 @@ def _average(asked: Asked, mechanism: NoisyStatistics | NoisySearched, value: An
 
 def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
     if isinstance(mechanism, NoisyUntil):
-        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if its ε is enough", relative=True)
+        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if the stated ε allows it", relative=True)
     within = asked.most_values if asked.question.kind == "count" else _sum_range(asked)
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)), within=within)
 
