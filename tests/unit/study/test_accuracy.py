@@ -37,7 +37,7 @@ def test_a_share_reserves_what_remains_and_pays_for_what_it_took(tmp_path: Path)
     assert first.worst is not None
     assert first.best is not None
     assert (first.worst.epsilon, second.fit) == (4, "may fit")
-    assert first.expected == "5 % of the answer if its ε is enough"
+    assert first.expected == "5 % of the answer if the stated ε allows it"
     assert (first.error_json()["error"], first.error_json()["error_is_a_share"]) == (0.05, True)
     with pytest.raises(xp.InvalidValue, match="states its accuracy itself"):
         epsilon_for(study, "old", 5)
