@@ -240,11 +240,34 @@ def test_a_block_on_a_locked_file_ends_within_its_patience(sqlite_url: Callable[
 
 
 def test_deadlines_within_each_other() -> None:
-    with deadline.all_within(50):
-        assert 49 < deadline.time_left(60) <= 50
-        assert deadline.time_left(1) == 1
-        with deadline.all_within(100):
-            assert deadline.time_left(60) <= 50
-        with deadline.all_within(0):
-            assert deadline.time_left(60) == 0
-    assert deadline.time_left(60) == 60
+    def left(seconds: float = 60) -> float:
+        return deadline.time_left(seconds)
+
+    assert 49 < deadline.all_within(50, left) <= 50
+    assert deadline.all_within(50, left, 1) == 1
+    assert deadline.all_within(50, deadline.all_within, 100, left) <= 50
+    assert deadline.all_within(50, deadline.all_within, 0, left) == 0
+    assert left() == 60
+
+
+def test_an_interrupt_leaves_no_deadline_behind() -> None:
+    """Found: one that was over stayed if Ctrl-C came just as it was set back, and every later call failed."""
+    struck, until = 0, time.monotonic() + 20
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        while struck < 300 and time.monotonic() < until:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0001 + struck % 7 * 0.00003)
+                while True:
+                    deadline.all_within(0, deadline.all_within, 0, len, "")
+            except KeyboardInterrupt:
+                struck += 1
+            assert deadline.time_left(60) == 60
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert struck > 50
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

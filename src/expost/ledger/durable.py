@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from expost.canonical import sha256
@@ -23,7 +23,7 @@ from expost.forks import Process, here
 from expost.guarantee import Neighbours, Part
 from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
-from expost.ledger.deadline import all_within
+from expost.ledger.deadline import Done, all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, View, lineage
 from expost.ledger.liveness import heart
@@ -116,10 +116,10 @@ class DurableStore:
         """The settings with which the ledger was opened, and whether it is read-only."""
         return self._engine.settings, self._engine.read_only
 
-    def one_deadline(self) -> AbstractContextManager[None]:
-        """A block in which all calls together take no longer than one may."""
+    def in_one_call(self, work: Callable[..., Done], *values: object) -> Done:
+        """Do work whose calls of the store take, all together, no longer than one may."""
         settings = self._engine.settings
-        return all_within(settings.patience + settings.deadline * (not self._engine.local))
+        return all_within(settings.patience + settings.deadline * (not self._engine.local), work, *values)
 
     # ---- accounts
 

@@ -231,7 +231,7 @@ class Heads:
                 os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             file = _opened(self.path, os.O_RDWR | os.O_CREAT)
         if self.is_beside:
-            with suppress(OSError):
+            with suppress(OSError, AttributeError):  # not every system has owners
                 like = os.stat(self._like)
                 os.fchmod(file, stat.S_IMODE(like.st_mode))
                 os.fchown(file, like.st_uid if os.geteuid() == 0 else -1, like.st_gid)

@@ -112,14 +112,16 @@ class Reservation:
         return self._entry
 
     def _settle(self, part: Part, output: Any) -> Entry:
-        with self._store.one_deadline():
-            try:
-                self._entry = self._store.settle(self._entry.id, part, output)
-            except ReservationClosed:
-                raise
-            except BaseException as error:
-                self.forfeit(error)  # if an interrupt came after the entry was settled, that stays
-                raise
+        return self._store.in_one_call(self._settled, part, output)
+
+    def _settled(self, part: Part, output: Any) -> Entry:
+        try:
+            self._entry = self._store.settle(self._entry.id, part, output)
+        except ReservationClosed:
+            raise
+        except BaseException as error:
+            self.forfeit(error)  # if an interrupt came after the entry was settled, that stays
+            raise
         return self._entry
 
     def __enter__(self) -> Self:
@@ -128,33 +130,34 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._is_left:
-            with self._store.one_deadline():
-                self._leave(error)
+        if self._is_left:
+            return
+        entry = self._store.in_one_call(self._leave, error)
+        if entry is not None and error is None:
+            message = (
+                f"entry {entry.id} of {entry.account!r} was left unsettled, so its worst case ({entry.reserved}) was "
+                "charged: call settle(part), or void() if nothing was sampled"
+            )
+            warnings.warn(message, UnsettledWarning, stacklevel=2)
 
-    def _leave(self, error: BaseException | None) -> None:
+    def _leave(self, error: BaseException | None) -> Entry | None:
+        """End what was left open. Returns the entry if it was charged its worst case."""
         try:
             entry = self.entry
         except LedgerUnavailable as failure:
             self.forfeit(error or failure)
             if error is None:
                 raise
-            return
+            return None
         if entry.state != "reserved":
-            return
+            return None
         if error is not None and not entry.begun:
             try:
                 self.void()
             except LedgerUnavailable:
                 error.add_note(f"expost: entry {self.id} stays reserved, and will be charged its worst case")
-            return
-        entry = self.forfeit(error)
-        if error is None:
-            message = (
-                f"entry {entry.id} of {entry.account!r} was left unsettled, so its worst case ({entry.reserved}) was "
-                "charged: call settle(part), or void() if nothing was sampled"
-            )
-            warnings.warn(message, UnsettledWarning, stacklevel=3)
+            return None
+        return self.forfeit(error)
 
     def __repr__(self) -> str:
         return f"<reservation {self.entry!r}>"

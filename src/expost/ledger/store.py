@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from expost.cost import Cost
 from expost.errors import ExpostError
 from expost.guarantee import Neighbours, Part
+from expost.ledger.deadline import Done
 from expost.ledger.engine import Settings
 from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, View
 from expost.ledger.operations import Ending
@@ -54,8 +54,8 @@ class Store(Protocol):
     def manner(self) -> tuple[Settings | None, bool]:
         """The settings with which the books were opened, and whether they are read-only."""
 
-    def one_deadline(self) -> AbstractContextManager[None]:
-        """A block in which all calls together take no longer than one may."""
+    def in_one_call(self, work: Callable[..., Done], *values: object) -> Done:
+        """Do work whose calls of the store take, all together, no longer than one may."""
 
     def create_account(self, path: Path, limit: Cost, note: Note | None = None) -> None:
         """Create an account below an existing one. Its limit may be larger than its parent's."""

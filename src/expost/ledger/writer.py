@@ -75,16 +75,18 @@ class _Given:
 
     def applied(self, ledger: int, steps: list[Step]) -> list[Outcome]:
         """Apply steps; then end what nobody was given, if an earlier answer was lost."""
-        reserves = any(type(step) is Reserve for step in steps)
+        is_new = ledger not in self._unsure and any(type(step) is Reserve for step in steps)
+        if is_new:
+            self._unsure.add(ledger)  # also if an interrupt comes just after they were applied
         try:
             outcomes = self._engine.apply(ledger, steps)
+            self._note(ledger, steps, outcomes)
         except (RequestRejected, LedgerCorrupt):
+            if is_new and len(steps) == 1:  # nothing was recorded; of several, some may be recorded one by one
+                self._unsure.discard(ledger)
             raise
-        except BaseException:
-            if reserves:
-                self._unsure.add(ledger)
-            raise
-        self._note(ledger, steps, outcomes)
+        if is_new:
+            self._unsure.discard(ledger)
         if self.unwanted:
             self._give_back()
         if ledger in self._unsure:

@@ -385,9 +385,13 @@ class PostgresEngine:
         self._sessions.clear()
         if writer is None or self.read_only:
             return
-        with suppress(Exception), closing(writer), all_within(_PARTING):
+
+        def part() -> None:
             for whose in mine:
                 writer.execute("SELECT expost_leave(%s, %s)", whose)
+
+        with suppress(Exception), closing(writer):
+            all_within(_PARTING, part)
 
     def close(self) -> None:
         """Close all connections."""
@@ -463,10 +467,11 @@ class PostgresEngine:
         import psycopg
 
         settings = self.settings
-        until = settings.timer() + settings.patience
-        with all_within(settings.patience + settings.deadline):
-            if not time_left(settings.deadline):
-                raise LedgerUnavailable("the database did not answer in time; what was reserved stays reserved")
+        if not time_left(settings.deadline):
+            raise LedgerUnavailable("the database did not answer in time; what was reserved stays reserved")
+
+        def tried() -> Returned:
+            until = settings.timer() + settings.patience
             while True:
                 try:
                     return work()
@@ -476,6 +481,8 @@ class PostgresEngine:
                     if not is_passing(error) or settings.timer() > until or not time_left(settings.deadline):
                         raise meaning(error) from error
                     settings.pause(0.02)
+
+        return all_within(settings.patience + settings.deadline, tried)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
