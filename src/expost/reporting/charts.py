@@ -261,7 +261,9 @@ class Axis(NamedTuple):
     @property
     def svg(self) -> str:
         """The numbers at its ticks."""
-        return _svg("".join(map(self._number, self.ticks)))
+        drawn = "".join(map(self._number, self.ticks))
+        name = f"axis from {number_shown(self.ticks[0])} to {number_shown(self.ticks[-1])}"
+        return f'<svg width="100%" height="{_HEIGHT}" role="img" aria-label="{name}">{drawn}</svg>'
 
     def _number(self, tick: float) -> str:
         at = self.x(tick)
