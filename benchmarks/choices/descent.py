@@ -53,11 +53,6 @@ def descend(rows: Array, noise: float, most: float, reach: float, momentum: floa
     return path, np.array(published)
 
 
-def stopped(_: Array, after: int) -> int:
-    """So many steps, whatever was published."""
-    return after
-
-
 def settled(published: Array, patience: int) -> int:
     """The step after which the last gradients disagree for the first time."""
     for step in range(patience, STEPS):
@@ -66,6 +61,11 @@ def settled(published: Array, patience: int) -> int:
         if together @ together <= (last * last).sum():
             return step
     return STEPS
+
+
+def always(step: int) -> Callable[[Array], int]:
+    """Stop there, whatever was published."""
+    return lambda _: step
 
 
 def accuracies(data: Any, choose: Choose) -> tuple[float, float]:
@@ -134,7 +134,7 @@ def choices(epsilon: float) -> Iterator[tuple[str, Choose]]:
     for patience in PATIENCES:
         yield f"patience {patience}", fit(*USED, partial(settled, patience=patience))
     for step in (4, 6, 8):
-        yield f"always {step} steps", fit(*USED, partial(stopped, after=step))
+        yield f"always {step} steps", fit(*USED, always(step))
 
 
 if __name__ == "__main__":

@@ -55,6 +55,22 @@ def test_objective_perturbation() -> None:
     assert refuted(positive(bad, 0.4), NEAR, FAR, 1)
 
 
+@pytest.mark.parametrize("good_enough", [None, 1])
+def test_descent(good_enough: float | None) -> None:
+    """What it learnt of a record that it trained on, and what a score tells of one that was held out."""
+    usual: dict[str, Any] = {"norm": 1, "delta": 0.01, "steps": 2, "intercept": False, "good_enough": good_enough}
+    good, bad = (xp.mechanisms.LogisticDescent(epsilon=epsilon, **usual) for epsilon in (1, 30))
+    here, there = (NEAR[1:], FAR[1:]) if good_enough is None else (NEAR, FAR)
+
+    def told(mechanism: Any) -> Callable[[Any], bool]:
+        if good_enough is None:
+            return positive(mechanism, 0.0)
+        return lambda data: mechanism.sample(data, SOURCE).score > 0.5
+
+    assert not refuted(told(good), here, there, 1)
+    assert refuted(told(bad), here, there, 1)
+
+
 def test_a_leaning_objective() -> None:
     """One person moves the gradient by 2·(1 + lean): noise for 2, as without a lean, is caught."""
     good, bad = (

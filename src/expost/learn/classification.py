@@ -209,7 +209,8 @@ class PrivateEarlyStoppingClassifier(_LinearClassifier):
         is for labels that everybody knows to occur. More classes need no more ε.
     good_enough
         An accuracy, such as 0.9: training stops as soon as the share of records held out that are labelled right,
-        measured with noise, is at least that with 95 % confidence. None trains on all records, and holds none out.
+        measured with noise, says with 95 % confidence that it is at least that. None trains on all records, and holds
+        none out.
     held_out
         The share of records that are held out for ``good_enough``.
     steps

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from math import isqrt, nextafter, sqrt
+from math import hypot, isqrt, nextafter, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ _BLOCK = 2**22
 """About so many of these whole numbers are in memory at once."""
 _MOST_STOPS = 100
 """Calibrating the noise takes time quadratic in the number of stops: seconds for a hundred, an hour for thousands."""
+_SURE = Fraction(95, 100)
+"""The confidence with which a model is good enough."""
 _MOMENTUM = 0.7
 _REACH, _FASTEST = 8, 50
 """How far noise alone may carry the weights in all steps, and the fastest rate: they were chosen on the records of
@@ -86,7 +88,8 @@ class LogisticDescent(OfArrays, Wrapper[NDArray[Any], TrainedModel]):
         The number of steps between stops, of which there are at most 100.
     good_enough
         An accuracy, such as 0.9: it stops as soon as the share of records held out that the model labels right,
-        measured with noise, is at least that with 95 % confidence. None trains on all records, and holds none out.
+        measured with noise, says with 95 % confidence that it is at least that. None trains on all records, and holds
+        none out.
     held_out
         The share of records that are held out for ``good_enough``, drawn at random.
     patience
@@ -239,10 +242,15 @@ class LogisticDescent(OfArrays, Wrapper[NDArray[Any], TrainedModel]):
         return float(together @ together) <= float((last * last).sum())
 
     def _reached(self, score: float | None, held_out: int) -> bool:
-        """Whether a noisy score on so many records says, with 95 % confidence, that the model is good enough."""
+        """Whether a noisy score on so many records says, with 95 % confidence, that the model is good enough.
+
+        The score of one that is just not good enough has noise, and is about these records and not about others.
+        """
         if self.good_enough is None or score is None:
             return False
-        return score - self._score_error(Fraction(95, 100), held_out) >= float(self.good_enough)
+        enough = float(self.good_enough)
+        sampling = normal_quantile(2 * (1 - _SURE)) * sqrt(enough * (1 - enough) / held_out)
+        return score - hypot(self._score_error(_SURE, held_out), sampling) >= enough
 
     def error_bound(self, confidence: Number, *, n: int) -> float:
         """What the noise on a score stays below with this confidence, of at least 1/2, for ``n`` records in all."""
