@@ -166,12 +166,12 @@ class Frame:
         return draw_bars(labels, self[chosen], chosen, ax)
 
     def _estimates(self, value: str | None, ax: Any) -> Any:
-        from expost.plots import Number, Words, draw_estimates
+        from expost.plots import PlottedNumber, PlotWords, draw_estimates
 
         chosen, rows = self._statistic(value)
         in_percent = all(is_share(str(row[0])) for row in rows)
         keys, whats = self.names[1:-4], {str(row[0]) for row in rows}
-        words = Words(
+        words = PlotWords(
             chosen,
             title_of([chosen], keys) if whats == {chosen} != {"value"} else "",
             ", ".join(keys),
@@ -181,7 +181,7 @@ class Frame:
         numbers = []
         for row in rows:
             number, low, high, error = (_times(cell, 100 if in_percent else 1) for cell in row[-4:])
-            numbers.append(Number(number, low, high, with_error(number, error)))
+            numbers.append(PlottedNumber(number, low, high, with_error(number, error)))
         return draw_estimates([self._label(row) for row in rows], numbers, words, ax)
 
     def _label(self, row: tuple[Any, ...]) -> str:

@@ -359,7 +359,9 @@ class Guarantee:
 
     def _key(self) -> tuple[Any, ...]:
         if self._known_key is None:
-            key = frozenset(self._table.items()), self._otherwise, self._delta, self._neighbours, self._unit
+            rest = None if self._otherwise is None else self._otherwise.epsilon_units
+            parts = frozenset((part, cost.epsilon_units) for part, cost in self._table.items())
+            key = parts, rest, self._delta, self._neighbours, self._unit
             object.__setattr__(self, "_known_key", key)
         return self._known_key  # type: ignore[return-value]  # just set
 

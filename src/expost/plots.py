@@ -58,7 +58,7 @@ def _missing() -> MissingDependency:
     return MissingDependency("plots", "matplotlib", "plots")
 
 
-class Number(NamedTuple):
+class PlottedNumber(NamedTuple):
     """A number, the ends of its interval, and both as people read them."""
 
     value: float
@@ -87,7 +87,7 @@ class Number(NamedTuple):
         return max(self.high - self.value, 0.0) if self.is_known and self.high is not None else nan
 
 
-class Words(NamedTuple):
+class PlotWords(NamedTuple):
     """What a plot says of its numbers."""
 
     what: str
@@ -106,10 +106,12 @@ class Words(NamedTuple):
 
 def draw_bars(labels: Sequence[str], values: Sequence[float], what: str, ax: Any, of: str = "") -> Any:
     """A bar for each label; lying, where labels are many or long. ``of`` is what labels are."""
-    return _bars(labels, values, None, Words(what, "", of), ax)
+    return _bars(labels, values, None, PlotWords(what, "", of), ax)
 
 
-def _bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[Any] | None, words: Words, ax: Any) -> Any:
+def _bars(
+    labels: Sequence[str], values: Sequence[float], errors: Sequence[Any] | None, words: PlotWords, ax: Any
+) -> Any:
     wide = len(labels) * (2 + max(map(len, labels), default=0))
     upright = wide <= _WIDEST_UPRIGHT
     size = max(_WIDTH, wide * _LETTER) if upright else _WIDTH
@@ -156,7 +158,7 @@ def draw_comparisons(labels: Sequence[str], found: Sequence[str], ax: Any, of: s
     return axes
 
 
-def draw_estimates(labels: Sequence[str], numbers: Sequence[Number], words: Words, ax: Any) -> Any:
+def draw_estimates(labels: Sequence[str], numbers: Sequence[PlottedNumber], words: PlotWords, ax: Any) -> Any:
     """Numbers with their intervals at 95 %: bars from zero for counts, points for everything else.
 
     An interval without ends is not drawn: its point is hollow. Each row has its number beside it.

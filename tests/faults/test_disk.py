@@ -209,7 +209,7 @@ def test_leaving_a_block_while_the_file_is_locked(tmp_path: Path, monkeypatch: p
             expected = xp.errors.LedgerUnavailable if error is None else RuntimeError
             with pytest.raises(expected) as caught, ledger.reserve(GUARANTEE):  # noqa: PT012
                 patch.setattr(ledger._store, "find", unreadable)
-                patch.setattr(ledger._store, "_do", unreadable)
+                patch.setattr(ledger._store._writer, "submit", unreadable)  # type: ignore[attr-defined]
                 if error is not None:
                     raise error
             assert "stays reserved, and will be charged its worst case" in caught.value.__notes__[-1]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import expost as xp
+from doom import Doom
 from expost import Cost, Ledger
 from expost.ledger.durable import DurableStore
 from expost.ledger.entry import Note
@@ -24,48 +24,11 @@ from toys import Fixed
 NOTE = Note("me", "a new machine")
 
 
-class Doom:
-    """Kills this process at one of the moments when what is on a disk may just have changed."""
-
-    def __init__(self, moment: int) -> None:
-        self._left = moment
-
-    def moment(self) -> None:
-        self._left -= 1
-        if not self._left:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def on(self, owner: Any, name: str) -> None:
-        """Moments before and after each call."""
-        real = getattr(owner, name)
-
-        def called(*given: Any, **named: Any) -> Any:
-            self.moment()
-            found = real(*given, **named)
-            self.moment()
-            return found
-
-        setattr(owner, name, called)
-
-    def in_the_end_of(self, owner: Any, name: str) -> None:
-        """Moments around the commit of a transaction in a block."""
-        real = getattr(owner, name)
-
-        @contextmanager
-        def called(*given: Any) -> Any:
-            with real(*given) as run:
-                yield run
-                self.moment()
-            self.moment()
-
-        setattr(owner, name, called)
-
-
 def doomed(moment: int, *move: Any) -> None:
     doom = Doom(moment)
     for engine in (SqliteEngine, PostgresEngine):
         doom.in_the_end_of(engine, "transaction")
-    doom.on(SqliteEngine, "_transact")
+    doom.in_the_end_of(SqliteEngine, "_transact")
     doom.on(PostgresEngine, "_write")
     doom.on(DurableStore, "verify")
     move_ledger(*move)

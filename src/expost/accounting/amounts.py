@@ -40,10 +40,10 @@ class Amounts(NamedTuple):
     While there is one, the Gaussian meter has no room.
     """
 
-    @classmethod
-    def of(cls, cost: Cost) -> Amounts:
+    @staticmethod
+    def of(cost: Cost) -> Amounts:
         """What a cost counts in the basic sum."""
-        return _new(cls, (cost.epsilon_units, cost.delta_units, 0, 0, 0, 0, 0))
+        return _new(Amounts, (cost.epsilon_units, cost.delta_units, 0, 0, 0, 0, 0))
 
     @property
     def cost(self) -> Cost:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +14,7 @@ from expost.errors import AlreadyExists, InvalidValue
 from expost.guarantee import Neighbours
 
 if TYPE_CHECKING:
-    from expost.ledger import Entry, Head, Ledger
+    from expost.ledger import Head, Ledger
     from expost.ledger.durable import DurableStore
     from expost.ledger.entry import Note
 
@@ -153,10 +151,7 @@ def entries(
     Example: expost ledger entries sqlite:///clinic.db patients --state forfeited
     """
     ledger = ledger_at(url, name, account)
-    found: Iterable[Entry] = ledger.entries(last=last if state is None else None)
-    if state is not None:
-        found = (entry for entry in found if entry.state == state)
-        found = found if last is None else deque(found, last)
+    found = ledger.entries(last=last, state=state)
     if as_json:
         print_json_rows(map(entry_facts, found))
         return

@@ -311,7 +311,8 @@ def _show_result(result: Result) -> None:
     for outcome in result.outcomes:
         for place, receipt in enumerate(outcome.receipts):
             again = f" ({place + 1})" if place else ""
-            what = Text(outcome.question.name + again + (", stored" if receipt.stored else ""))
+            kept = ", lost" if outcome.state == "lost" else ", stored" if receipt.stored else ""
+            what = Text(outcome.question.name + again + kept)
             costs = _costs(receipt)
             price = "" if receipt.amounts is None else f"{receipt.amounts.renyi / 1e12:.4g}"
             table.add_row(str(receipt.entry), what, *costs, *[price for _ in prices])

@@ -146,11 +146,7 @@ class Form:
             raise InvalidValue(
                 f"{files[0]} has {len(names)} columns, and a CSV file may have {MOST_COLUMNS}: convert it to Parquet"
             )
-        clear = all(name and "\n" not in name and "\0" not in name for name in names)
-        if not names or not clear or len({name.lower() for name in names}) < len(names):
-            raise InvalidValue(
-                f"the first line of {files[0]} does not name each column once: is the delimiter {between!r}?"
-            )
+        _refuse_first_line(names, files[0], between)
         for file in files[1:]:
             if self._first_line(file) != names:
                 raise InvalidValue(
@@ -178,6 +174,31 @@ class Form:
             raise InvalidValue(
                 f"the first line of {file} cannot be read: is it CSV with the delimiter {between!r}?"
             ) from None
+
+
+def _refuse_first_line(names: list[str], file: str, between: str) -> None:
+    """Raise unless the first line names each column once. The line is public."""
+    if not names and not os.path.getsize(file):
+        raise InvalidValue(f"{file} is empty: its first line names the columns")
+    if not names:
+        raise InvalidValue(f"the first line of {file} is empty: put the names of the columns there")
+    if "" in names:
+        how = ", which pandas writes of an index unless index=False" if not names[0] else ""
+        raise InvalidValue(
+            f"the first line of {file} does not name each column once: column {names.index('') + 1} has no name{how}; "
+            f"give it one. Or is the delimiter not {between!r}?"
+        )
+    if not all("\n" not in name and "\0" not in name for name in names):
+        raise InvalidValue(f"the first line of {file} does not name each column once: is the delimiter {between!r}?")
+    place = {name.lower(): number for number, name in reversed([*enumerate(names, 1)])}
+    twice = next((number for number, name in enumerate(names, 1) if place[name.lower()] != number), None)
+    if twice is not None:
+        name, first = names[twice - 1], place[names[twice - 1].lower()]
+        how = "" if names[first - 1] == name else f", as {names[first - 1]!r} but for the case of letters"
+        raise InvalidValue(
+            f"the first line of {file} does not name each column once: columns {first} and {twice} are both "
+            f"{name!r}{how}; rename one"
+        )
 
 
 def declared_kind(name: str, declared: Any) -> Kind:

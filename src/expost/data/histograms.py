@@ -172,6 +172,23 @@ class Histogram(NumericQuestion[Mapping[Any, int]]):
             return BalancedCounts(question=self, epsilon=requested_epsilon(epsilon))
         return super()._pure(epsilon)
 
+    def mostly_other(self, counts: Mapping[Any, int], error: float) -> str:
+        """What to beware of if most of what was published is in no stated cell; a fact about published numbers alone.
+
+        Keys that are spelled otherwise than in the data find nothing, and nobody may look into the data for that.
+        """
+        if self.other is None or len(self.labels) < 2:
+            return ""
+        inside = sum(count + error for label, count in counts.items() if label != self.other)
+        if counts[self.other] - error <= inside:
+            return ""
+        if self.edges:
+            return "most of what was counted has no value within these bins"
+        spelled = (
+            ": are they spelled as in the data, capital and small letters, too?" if self.value.kind == "text" else ""
+        )
+        return f"most of what was counted has none of these keys{spelled}"
+
     def only(self, labels: Iterable[Any]) -> Histogram:
         """The histogram of these labels only; all other values are not counted."""
         wanted = set(labels)
@@ -315,7 +332,10 @@ class BalancedCounts(PureMechanism[Mapping[Any, int]]):
 
     def describe(self, output: Any) -> str:
         """The error bound of the counts."""
-        return f"{self.question.title}, all ± {self.error_bound('0.95')} at 95 %, adding up to their number"
+        error = self.error_bound("0.95")
+        beware = self.question.mostly_other(output, error)
+        told = f"; beware: {beware}" if beware else ""
+        return f"{self.question.title}, all ± {error} at 95 %, adding up to their number{told}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -320,7 +320,8 @@ class Noisy(OnNumbers[Out]):
         """The answer and its error bound at 95 %."""
         bound = self.error_bound("0.95")
         if isinstance(output, dict):
-            return f"{self.question.title}, all ± {bound:.6g} at 95 %"
+            beware = getattr(self.question, "mostly_other", lambda counts, error: "")(output, float(bound))
+            return f"{self.question.title}, all ± {bound:.6g} at 95 %{f'; beware: {beware}' if beware else ''}"
         value = f"{output:.6g}" if isinstance(output, float) else f"{output}"
         if may_be_cut_off([output / self.question.distance(1)]):
             return f"{self.question.title} {value}: {WHY_CUT_OFF}"

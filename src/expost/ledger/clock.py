@@ -43,7 +43,7 @@ def tick(at: int, now: int, operation: Operation) -> int:
     """
     if type(operation) in SETS:
         return full_hour(now)
-    if type(operation) not in TICKS:
+    if type(operation) not in TICKS or 0 <= now - at < HOUR:  # in the same hour, as most are
         return at
     if now - at > TRUST and type(operation) is Close:  # closing is always possible
         return at

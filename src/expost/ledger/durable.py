@@ -25,7 +25,7 @@ from expost.ledger import codec, operations, rules
 from expost.ledger.abandoned import Abandoned
 from expost.ledger.deadline import all_within
 from expost.ledger.engine import Beat, Recover, Settings, Step, is_out_of_reach
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, View, lineage
 from expost.ledger.liveness import heart
 from expost.ledger.pages import Pages
 from expost.ledger.remedies import CREATE, VERIFY, unknown_account
@@ -157,7 +157,7 @@ class DurableStore:
 
     def _levels(self, path: Path) -> list[Any]:
         """The ledger's last line and number of entries, and the balances, in one snapshot."""
-        names = ["/".join(path[: depth + 1]) for depth in range(len(path))]
+        names = ["/".join(each) for each in lineage(path)]
         marks = ", ".join("?" * len(names))
         rows = self._engine.rows(
             f"SELECT l.sequence, l.entries, {BALANCE} FROM expost_books l JOIN expost_account a ON a.ledger = l.id "
@@ -188,9 +188,22 @@ class DurableStore:
         """Accept the machine's clock, though it is far from the time of the last line."""
         self._do(operations.SetClock(checked_note(note)))
 
-    def drop_outputs(self, upto: int, note: Note) -> None:
-        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used."""
-        self._do(operations.DropOutputs(self._known(upto), checked_note(note)))
+    def drop_outputs(self, upto: int, note: Note, *, batch: int = 5000) -> None:
+        """Delete the stored outputs of entries up to a number, and nothing else; keys stay used.
+
+        A ``batch`` of entries at a time, so that nobody waits long; each has its line.
+        """
+        last = min(self._known(upto), self._levels(self.root)[0][1])
+        for first in range(0, last - batch, batch):
+            if self._has_outputs(first, first + batch):
+                self._do(operations.DropOutputs(first + batch, checked_note(note)))
+        self._do(operations.DropOutputs(upto, checked_note(note)))
+
+    def _has_outputs(self, after: int, upto: int) -> bool:
+        sql = (
+            "SELECT 1 FROM expost_entry WHERE ledger = ? AND number > ? AND number <= ? AND output IS NOT NULL LIMIT 1"
+        )
+        return bool(self._engine.rows(sql, self._ledger, after, upto))
 
     # ---- entries
 
@@ -208,10 +221,11 @@ class DurableStore:
         self._require_sound()
         microseconds = None if lease is None else max(1, int(lease * 1e6))
         try:
-            entry = self._entry_of(operations.Reserve(kept, begin, lease=microseconds))
+            entry = self._writer.submit(self._ledger, operations.Reserve(kept, begin, lease=microseconds))
         except LedgerUnavailable:
             self._watch()  # if only the answer was lost, a heartbeat ends it
             raise
+        assert isinstance(entry, Entry)
         if lease is None:
             self._watch()
         return entry
@@ -248,7 +262,7 @@ class DurableStore:
 
     def settle(self, entry: int, part: Part, output: Any) -> Entry:
         """Charge the part, and refund the rest; part and output are on disk when this returns."""
-        return self._entry_of(self._sealed(operations.Settle(entry, part, output=output)))
+        return self._end(self._sealed(operations.Settle(entry, part, output=output)))
 
     def _sealed(self, step: operations.Settle) -> operations.Settle:
         """A settlement with its output as it is stored."""
@@ -263,7 +277,7 @@ class DurableStore:
     def forfeit(self, entry: int) -> Entry:
         """Charge the worst case."""
         try:
-            return self._entry_of(operations.Forfeit(self._known(entry)))
+            return self._end(operations.Forfeit(self._known(entry)))
         except (ReservationClosed, UnknownEntry):
             raise
         except BaseException:
@@ -272,7 +286,7 @@ class DurableStore:
 
     def void(self, entry: int) -> Entry:
         """Charge nothing; allowed only before sampling has begun."""
-        return self._entry_of(operations.Void(self._known(entry)))
+        return self._end(operations.Void(self._known(entry)))
 
     def output(self, entry: int) -> Any:
         """The stored output of an entry with a key."""
@@ -310,11 +324,11 @@ class DurableStore:
         what = f"under key {id_or_key!r}" if isinstance(id_or_key, str) else repr(id_or_key)
         raise UnknownEntry(f"no entry {what} in ledger {self.address.name!r}")
 
-    def view(self, path: Path, *, last: int | None = None) -> View:
+    def view(self, path: Path, *, last: int | None = None, state: State | None = None) -> View:
         """A consistent snapshot of balances and entries. Entries are read page by page, which never blocks writers."""
         levels = self._levels(path)
         sequence, upto = levels[0][:2]
-        entries = Pages(self._engine, self._ledger, path, sequence, upto, last)
+        entries = Pages(self._engine, self._ledger, path, sequence, upto, last, state)
         return View(tuple(balance_of_row(row[2:]) for row in levels), entries)
 
     def open_entries(self) -> list[OpenEntry]:
@@ -438,8 +452,8 @@ class DurableStore:
     def _do(self, step: Step) -> Entry | int | None:
         return self._writer.submit(self._ledger, step)
 
-    def _entry_of(self, step: Step) -> Entry:
-        entry = self._do(step)
+    def _end(self, step: operations.Ending) -> Entry:
+        entry = self._writer.submit(self._ledger, step)
         assert isinstance(entry, Entry)
         return entry
 

@@ -163,6 +163,8 @@ class Engine(Protocol):
     """The open entries, as ``e``; others may be among them."""
     accounts: str
     """The table of accounts, as verification reads it: the rows, and no index, which is another copy of their names."""
+    lost_entries: str
+    """The table of entries, as ``e``, with a hint to the index of those that were forfeited or voided."""
     account_entries: str
     """The table of entries, as ``e``, with a hint to the index by account."""
     lines: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from expost.accounting.amounts import ABSENT, NO_AMOUNTS, Amounts, basic_capacity
@@ -19,6 +20,16 @@ Manner: TypeAlias = Literal["run", "open", "reserve"]
 State: TypeAlias = Literal["reserved", "settled", "forfeited", "voided"]
 Path: TypeAlias = tuple[str, ...]
 """The names of the ledger, of the accounts below it, and of the account itself."""
+
+
+Accounts: TypeAlias = tuple[Path, ...]
+"""A set of accounts, in the order in which lines of the audit trail have their balances; the ledger's own is first."""
+
+
+@lru_cache(4096)
+def lineage(path: Path) -> Accounts:
+    """An account and all above it, the ledger's own first."""
+    return tuple(path[:depth] for depth in range(1, len(path) + 1))
 
 
 class Used(NamedTuple):
@@ -99,6 +110,14 @@ class Request(NamedTuple):
     tariff: Tariff | None = None
 
     @property
+    def accounts(self) -> Accounts:
+        """What its entry is charged to: all of them, or it is refused. With each account all above it are among them.
+
+        Proof: thm-ledger
+        """
+        return lineage(self.account)
+
+    @property
     def priced_guarantee(self) -> Guarantee | Tariff:
         """What the ledger stores: the guarantee, with its prices if it has any."""
         return self.tariff or self.guarantee
@@ -106,7 +125,7 @@ class Request(NamedTuple):
     @property
     def worst(self) -> Amounts:
         """The worst case, which is reserved."""
-        return Amounts.of(self.guarantee.worst_case) if self.tariff is None else self.tariff.worst
+        return self.tariff.worst if self.tariff is not None else Amounts.of(self.guarantee.worst_case)
 
     def price(self, part: Part) -> Amounts:
         """What a part costs. Raises ``UnknownPart``."""

@@ -8,17 +8,17 @@ from typing import Literal, TypeAlias
 from expost.errors import InvalidValue
 from expost.ledger.schema import MARK
 
-Role: TypeAlias = Literal["reader", "spender", "governor"]
+Grantee: TypeAlias = Literal["reader", "spender", "governor"]
 TABLES = (
     MARK, "expost_ledger", "expost_books", "expost_account", "expost_guarantee", "expost_owner", "expost_entry",
     "expost_event",
 )  # fmt: skip
-_ROUTINES: dict[Role, tuple[str, ...]] = {
+_ROUTINES: dict[Grantee, tuple[str, ...]] = {
     "reader": (),
     "spender": ("FUNCTION expost_spend", "FUNCTION expost_leave", "PROCEDURE expost_commit"),
     "governor": ("FUNCTION expost_govern",),
 }
-_ABOVE: dict[Role, tuple[Role, ...]] = {
+_ABOVE: dict[Grantee, tuple[Grantee, ...]] = {
     "reader": ("reader",),
     "spender": ("reader", "spender"),
     "governor": ("reader", "spender", "governor"),
@@ -26,7 +26,7 @@ _ABOVE: dict[Role, tuple[Role, ...]] = {
 _IDLE = "60s"  # a transaction that somebody leaves open by hand holds a ledger's lock
 
 
-def grants(kind: Role, role: str, schema: str = "public") -> str:
+def grants(kind: Grantee, role: str, schema: str = "public") -> str:
     """The statements that the owner of the tables runs for a role.
 
     >>> print(grants("reader", "alice"))

@@ -62,6 +62,7 @@ class Heads:
         self._places: dict[str, int] = {}
         self._file: int | None = None
         """The open file, as long as it is the one at that path."""
+        self._identity = 0, 0
         self._written: dict[str, tuple[bytes, int, int]] = {}
         """The records that this process wrote last, with their lines and positions in the file."""
         self._failures = 0
@@ -200,6 +201,8 @@ class Heads:
                 self.close()
             if self._file is None:
                 self._file = self._made()
+                known = os.fstat(self._file)
+                self._identity = known.st_ino, known.st_dev
             done = self._note(self._file, name, head)
         except OSError as error:
             self.close()
@@ -294,7 +297,8 @@ class Heads:
         if self._file is None:
             return False
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
+            found = os.stat(self.path)
+            return (found.st_ino, found.st_dev) == self._identity
         except FileNotFoundError:
             return False
 

@@ -16,7 +16,7 @@ from expost.cost import Cost
 from expost.errors import ExpostError, KeyConflict
 from expost.guarantee import Guarantee
 from expost.ledger import codec
-from expost.ledger.entry import Balance, Entry, Path, Request
+from expost.ledger.entry import Balance, Entry, Path, Request, lineage
 from expost.ledger.ledger import Ledger
 from expost.ledger.memory import MemoryStore
 from expost.ledger.operations import Ending, Forfeit, Settle, Void
@@ -75,8 +75,8 @@ def new_journal(ledger: Ledger, levels: tuple[Balance, ...]) -> Ledger:
     """A journal for an account: it accepts what the account would, if its balances and those above it were these."""
     books = ledger._store
     store = MemoryStore(ledger._path[0], levels[0].limit, books.neighbours, books.unit, meters=books.meters)
-    for depth, level in enumerate(levels, 1):
-        store._accounts[ledger._path[:depth]] = level._replace(line=0)
+    for path, level in zip(lineage(ledger._path), levels, strict=True):
+        store._accounts[path] = level._replace(line=0)
     journal = object.__new__(Ledger)
     journal._path, journal._store, journal._noise = ledger._path, store, ledger._noise
     journal._basic_alone = ledger._basic_alone

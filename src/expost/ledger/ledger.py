@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
 from expost.checks import as_whole
 from expost.cost import Cost, Number
@@ -18,7 +18,7 @@ from expost.ledger.address import create_ledger, open_store
 from expost.ledger.asking import as_mechanism, as_plans, each_planned, refuse_both
 from expost.ledger.codec import Described, described
 from expost.ledger.engine import Settings
-from expost.ledger.entry import Entry, Manner, Path, Request
+from expost.ledger.entry import Entry, Manner, Path, Request, State
 from expost.ledger.kept import Kept, as_kept
 from expost.ledger.memory import MemoryStore
 from expost.ledger.metered import remaining, spent_and_reserved
@@ -28,7 +28,7 @@ from expost.ledger.prices import prices_of
 from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reports import ledger_report
-from expost.ledger.reservation import MechanismReservation, Reservation, origin_of, refuse_used_key, spend, unseen
+from expost.ledger.reservation import UNSEEN, MechanismReservation, Reservation, origin_of, refuse_used_key, spend
 from expost.ledger.showing import PREDICTABLE, Entries, Statement, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
@@ -357,7 +357,8 @@ class Ledger:
         if lease is not None:
             arguments.check_lease(lease)
         request = self._request("reserve", guarantee, guarantee, label, key)
-        return Reservation(self._store, unseen(self._store.reserve, request, begin=begin, lease=lease))
+        with UNSEEN:
+            return Reservation(self._store, self._store.reserve(request, begin=begin, lease=lease))
 
     def reservation(self, id_or_key: int | str) -> Reservation:
         """The reservation with that entry number or key, of this ledger or an account below it.
@@ -574,14 +575,18 @@ class Ledger:
         """The source of the mechanisms' randomness."""
         return self._noise
 
-    def entries(self, *, last: int | None = None) -> Entries:
-        """The entries of this ledger and the accounts below it, or the last ones, in order: a consistent snapshot.
+    def entries(self, *, last: int | None = None, state: State | None = None) -> Entries:
+        """The entries of this ledger and the accounts below it, or the last ones, or those in a state, in order: a
+        consistent snapshot (of open ones: those that are open now).
 
         An iterator that is also a frame: ``ledger.entries().to_pandas()``.
         """
         if last is not None:
             as_whole(last, "last", 1)
-        return Entries(self._store.view(self._path, last=last).entries, priced=self._store.meters is not None)
+        if state not in (None, *get_args(State)):
+            raise InvalidValue(f"an entry's state is one of {get_args(State)}, got {arguments.harmless(state)}")
+        found = self._store.view(self._path, last=last, state=state).entries
+        return Entries(found, priced=self._store.meters is not None)
 
     def quote(
         self,

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from expost.ledger.engine import Engine
-from expost.ledger.entry import Entry, Path
+from expost.ledger.entry import Entry, Path, State
 from expost.ledger.rows import ENTRY, EntryRow
 
 
@@ -18,17 +18,28 @@ class Pages:
     They are as they were at a line of the audit trail, when there were ``upto`` entries, whatever happened since.
     """
 
-    def __init__(self, engine: Engine, ledger: int, path: Path, line: int, upto: int, last: int | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        ledger: int,
+        path: Path,
+        line: int,
+        upto: int,
+        last: int | None,
+        state: State | None = None,
+    ) -> None:
         self._engine, self._ledger, self._path = engine, ledger, path
-        self._line, self._upto, self._last = line, upto, last
+        self._line, self._upto, self._last, self._state = line, upto, last, state
 
     def __iter__(self) -> Iterator[Entry]:
         entries = (_as_of(row, self._line) for row in self._rows(down=self._last is not None))
+        if self._state is not None:
+            entries = (entry for entry in entries if entry.state == self._state)
         return entries if self._last is None else iter(list(islice(entries, self._last))[::-1])
 
     def _rows(self, *, down: bool) -> Iterator[Any]:
         if len(self._path) == 1:
-            return self._scan(ENTRY, (), down=down)
+            return self._scan(self._all(), (), down=down)
         name = "/".join(self._path)
         rows = self._engine.rows(
             "SELECT id FROM expost_account WHERE ledger = ? AND (path = ? OR substr(path, 1, ?) = ?)",
@@ -37,6 +48,15 @@ class Pages:
         which = ENTRY.replace("expost_entry e", self._engine.account_entries) + " AND e.account = ? AND e.below = 1"
         scans = [self._scan(which, (account,), down=down) for (account,) in rows]
         return heapq.merge(*scans, key=lambda row: row[0], reverse=down)
+
+    def _all(self) -> str:
+        """The query for all entries, or for those that may be in the wanted state: few are open, and few lost all."""
+        if self._state == "reserved":  # what ended since is not among them
+            return f"{ENTRY.replace('expost_entry e', self._engine.open_entries)} AND e.state = 'reserved'"
+        if self._state in ("forfeited", "voided"):
+            lost = ENTRY.replace("expost_entry e", self._engine.lost_entries)
+            return f"{lost} AND e.state IN ('forfeited', 'voided')"
+        return ENTRY
 
     def _scan(self, which: str, values: tuple[Any, ...], *, down: bool) -> Iterator[Any]:
         """Entries in order of their numbers, a page at a time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -210,22 +210,32 @@ class MechanismReservation(Reservation):
             )
 
 
-def unseen(work: Callable[..., Found], request: Request, **options: Any) -> Found:
-    """Call a function with a request; a ``KeyConflict`` loses its traceback, whose frames hold another's entry."""
-    try:
-        return work(request, **options)
-    except KeyConflict as conflict:
-        raise conflict.with_traceback(None) from None
+class _Unseen:
+    """A block in which a ``KeyConflict`` loses its traceback, whose frames hold another's entry."""
+
+    def __enter__(self) -> None:
+        """Nothing yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, KeyConflict):
+            raise error.with_traceback(None) from None
+
+
+UNSEEN = _Unseen()
 
 
 def spend(store: Store, request: Request, *, begin: bool) -> MechanismReservation:
     """Reserve for a run or an interaction."""
-    return MechanismReservation(store, unseen(store.reserve, request, begin=begin))
+    with UNSEEN:
+        return MechanismReservation(store, store.reserve(request, begin=begin))
 
 
 def refuse_used_key(store: Store, request: Request) -> None:
     """Raise ``AlreadyReserved`` if the key was used for the same request, and ``KeyConflict`` if for another."""
-    earlier = unseen(store.earlier, request)
+    with UNSEEN:
+        earlier = store.earlier(request)
     if earlier is not None:
         raise AlreadyReserved(earlier)
 
@@ -238,5 +248,5 @@ def reserve_elsewhere(
     Like ``ledger.reserve`` of its guarantee, but with the mechanism's Rényi prices and fingerprint.
     """
     request = ledger._request("reserve", mechanism, mechanism.guarantee, label, key)
-    entry = unseen(ledger._store.reserve, request, begin=False, lease=lease)
-    return Reservation(ledger._store, entry)
+    with UNSEEN:
+        return Reservation(ledger._store, ledger._store.reserve(request, begin=False, lease=lease))

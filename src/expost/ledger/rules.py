@@ -22,7 +22,7 @@ from expost.errors import (
 )
 from expost.guarantee import Guarantee, Neighbours
 from expost.ledger.codec import described, guarantee_digest
-from expost.ledger.entry import Balance, Entry, Path, Request
+from expost.ledger.entry import Accounts, Balance, Entry, Path, Request, lineage
 from expost.ledger.metered import capacity_of, other_meters, refusal, with_ended, with_reserved
 from expost.ledger.operations import (
     Begin,
@@ -51,14 +51,19 @@ class Change(NamedTuple):
     """What an operation changes."""
 
     operation: Operation
-    path: Path
-    """The account that it changes."""
+    accounts: Accounts
+    """The accounts that it is about. Of administration the last one is meant, and those above it stay as they are."""
     levels: tuple[Balance, ...]
-    """The new balances of the account and of all above it, the ledger's own first."""
+    """Their new balances."""
     entry: Entry | None = None
     """The new state of the entry."""
     first: bool = False
     """Whether this is the first reservation for its guarantee."""
+
+    @property
+    def path(self) -> Path:
+        """The account that administration is about."""
+        return self.accounts[-1]
 
 
 class Books(Protocol):
@@ -88,8 +93,8 @@ class Books(Protocol):
     def at(self) -> int:
         """The clock of the ledger."""
 
-    def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it. Raises ``UnknownEntry``."""
+    def levels(self, accounts: Accounts) -> tuple[Balance, ...]:
+        """The balances of these accounts. Raises ``UnknownEntry`` if there is no such account."""
 
     def exists(self, path: Path) -> bool:
         """Whether there is such an account."""
@@ -117,80 +122,80 @@ def change_of(books: Books, operation: Operation) -> Change | None:
 
 def _create(books: Books, operation: Create) -> Change:
     capacity = capacity_of(operation.meters, operation.limit, operation.capacity)
-    return Change(operation, (operation.name,), (Balance(operation.limit, capacity),))
+    return Change(operation, lineage((operation.name,)), (Balance(operation.limit, capacity),))
 
 
 def _create_account(books: Books, operation: CreateAccount) -> Change:
-    path, above = operation.path, books.levels(operation.path[:-1])
+    path, above = operation.path, books.levels(lineage(operation.path[:-1]))
     if books.exists(path):
         raise AlreadyExists("account", "/".join(path))
     capacity = capacity_of(books.meters, operation.limit, operation.capacity)
-    return Change(operation, path, (*above, Balance(operation.limit, capacity)))
+    return Change(operation, lineage(path), (*above, Balance(operation.limit, capacity)))
 
 
 def _raise_limit(books: Books, operation: RaiseLimit) -> Change:
-    *above, own = books.levels(operation.path)
+    accounts = lineage(operation.path)
+    *above, own = books.levels(accounts)
     limit = raised(own.limit, operation.epsilon, operation.delta)
     capacity = capacity_of(books.meters, limit, operation.capacity, own.capacity)
-    return Change(operation, operation.path, (*above, own._replace(limit=limit, capacity=capacity)))
+    return Change(operation, accounts, (*above, own._replace(limit=limit, capacity=capacity)))
 
 
 def _close(books: Books, operation: Close) -> Change:
-    *above, own = books.levels(operation.path)
+    accounts = lineage(operation.path)
+    *above, own = books.levels(accounts)
     if operation.to is not None and (above or own.closed):  # so that it goes on in one place only
         raise InvalidValue(f"{'/'.join(operation.path)!r} is an account, or was closed before: it cannot be moved")
-    return Change(operation, operation.path, (*above, own._replace(closed=True)))
+    return Change(operation, accounts, (*above, own._replace(closed=True)))
 
 
 def _reopen(books: Books, operation: Reopen) -> Change:
     """Only copies do this, as they are made; whether the line that is quoted closed the ledger, replaying decides."""
-    (own,) = books.levels(books.root)
+    accounts = lineage(books.root)
+    (own,) = books.levels(accounts)
     if not own.closed:
         raise InvalidValue(f"{books.root[0]!r} is not closed: only a ledger that was moved is opened again")
-    return Change(operation, books.root, (own._replace(closed=False),))
+    return Change(operation, accounts, (own._replace(closed=False),))
 
 
 def _remark(books: Books, operation: Remark) -> Change:
-    return Change(operation, operation.path, books.levels(operation.path))
+    accounts = lineage(operation.path)
+    return Change(operation, accounts, books.levels(accounts))
 
 
 def _root(books: Books, operation: SetClock | DropOutputs) -> Change:
-    return Change(operation, books.root, books.levels(books.root))
+    accounts = lineage(books.root)
+    return Change(operation, accounts, books.levels(accounts))
 
 
 def _reserve(books: Books, operation: Reserve) -> Change:
     request = operation.request
-    _, account, _, guarantee, _, key, tariff = request
+    _, _, _, guarantee, _, key, tariff = request
     if key is not None:
         refuse_used(books, request)
     refuse_relation(books, guarantee.neighbours)
     refuse_unit(books, guarantee.unit)
     if (tariff is None) != (books.meters is None):
         raise foreign_prices()
-    levels, more, worst = _levels(books, request), [], request.worst
+    accounts, worst, more = request.accounts, request.worst, []
+    levels, metered = books.levels(accounts), tariff is not None
     for level in levels:
+        if level.is_metered != metered:
+            raise other_meters()
         after = with_reserved(level, worst)
         if after is None:
             raise refusal(books.meters, request, levels)
         more.append(after)
     entry = Entry(books.count + 1, request, "reserved", operation.begun, None, None, books.at / 1e6)
-    return Change(operation, account, tuple(more), entry, not books.knows(request.priced_guarantee))
-
-
-def _levels(books: Books, request: Request) -> tuple[Balance, ...]:
-    """The balances that a request is about: all of them have the meters on which it has prices, and no others."""
-    levels = books.levels(request.account)
-    for level in levels:
-        if level.is_metered == (request.tariff is None):
-            raise other_meters()
-    return levels
+    return Change(operation, accounts, tuple(more), entry, not books.knows(request.priced_guarantee))
 
 
 def _begin(books: Books, operation: Begin) -> Change | None:
     entry = _open(books, operation.entry, "begin")
     if entry.begun:
         return None
-    return Change(operation, entry.request.account, books.levels(entry.request.account), entry._replace(begun=True))
+    accounts = entry.request.accounts
+    return Change(operation, accounts, books.levels(accounts), entry._replace(begun=True))
 
 
 def _settle(books: Books, operation: Settle) -> Change:
@@ -213,9 +218,13 @@ def _void(books: Books, operation: Void) -> Change:
 
 def _end(books: Books, operation: Operation, entry: Entry) -> Change:
     """End an entry: move its charge from reserved to charged, and release the rest of its reservation."""
-    worst, charged = entry.reserved_amounts, entry.amounts or NO_AMOUNTS
-    less = [with_ended(level, worst, charged) for level in _levels(books, entry.request)]
-    return Change(operation, entry.request.account, tuple(less), entry)
+    request, charged, less = entry.request, entry.amounts or NO_AMOUNTS, []
+    worst, accounts, metered = request.worst, request.accounts, request.tariff is not None
+    for level in books.levels(accounts):
+        if level.is_metered != metered:
+            raise other_meters()
+        less.append(with_ended(level, worst, charged))
+    return Change(operation, accounts, tuple(less), entry)
 
 
 def _open(books: Books, number: int, attempted: str) -> Entry:

@@ -10,7 +10,7 @@ from expost.cost import Cost
 from expost.errors import ExpostError
 from expost.guarantee import Neighbours, Part
 from expost.ledger.engine import Settings
-from expost.ledger.entry import Balance, Entry, Note, Path, Request, View
+from expost.ledger.entry import Balance, Entry, Note, Path, Request, State, View
 from expost.ledger.operations import Ending
 from expost.ledger.shelf import Shelf
 from expost.ledger.trail import Head, TrailLine
@@ -102,8 +102,9 @@ class Store(Protocol):
     def find(self, id_or_key: int | str) -> Entry:
         """The entry of that number or key."""
 
-    def view(self, path: Path, *, last: int | None = None) -> View:
-        """A snapshot of balances and entries: all entries of the account and of those below, or the last ones."""
+    def view(self, path: Path, *, last: int | None = None, state: State | None = None) -> View:
+        """A snapshot of balances and entries: all entries of the account and of those below, or the last ones, or those
+        in a state."""
 
     def raise_limit(self, path: Path, epsilon: Cost | None, delta: Cost | None, note: Note) -> None:
         """Raise the limit of an account; None leaves ε or δ as it is."""

@@ -25,7 +25,7 @@ from expost.errors import (
 )
 from expost.forks import around_forks
 from expost.ledger.deadline import time_left
-from expost.ledger.engine import Engine, Hold, Outcome, Step, alone, is_out_of_reach
+from expost.ledger.engine import Engine, Hold, Outcome, Step, is_out_of_reach
 from expost.ledger.entry import Entry
 from expost.ledger.gate import GATE
 from expost.ledger.operations import Ending, Forfeit, Reserve, Settle, Void
@@ -177,14 +177,16 @@ class _Writer:
             )
         if self._busy or self._wanted or not self.waiting.empty():
             return []
-        return alone(self._turn, self._one, ledger, step)
-
-    def _one(self, ledger: int, step: Step) -> list[Outcome]:
-        self._busy = True
         try:
-            return self.given.applied(ledger, [step])
+            with self._turn:
+                self._busy = True
+                try:
+                    return self.given.applied(ledger, [step])
+                finally:
+                    self._busy = False
         finally:
-            self._busy = False
+            if self._turn._is_owned():  # interrupted just before the block was entered or left
+                self._turn.release()
 
     def stop(self) -> None:
         """Finish all requests, and close the database."""

@@ -121,6 +121,8 @@ def _instead_of(data: Any) -> str:
             "pass one of its columns as an array, as in on=frame['cost'].to_numpy(); or read it with xp.read(…), which "
             "asks whom rows are about, and ask the table"
         )
+    if hasattr(data, "dtype"):
+        return f"it holds {data.dtype}, and numbers are needed: convert it, as in pd.to_numeric(ages, errors='coerce')"
     return "try np.asarray(…)"
 
 

@@ -47,7 +47,7 @@ class ClampedMean(QuestionRecord["WinsorizedMean"]):
         """The column, parsed, and its two quantiles."""
         from expost.data.winsorized import WinsorizedMean
 
-        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a mean")
+        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a winsorised mean")
         if self.trim is None:
             raise InvalidValue("trim is the share clamped on either side: pass trim=, such as 0.05")
         found = WinsorizedMean.of(table, value, self.trim, self.bounds, self.missing, self.grid)

@@ -54,7 +54,11 @@ class Quantile(Statistic["Ranks"]):
 
     def read(self, table: PrivateTable) -> Any:
         """The quantiles of the table, as a question."""
-        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, "a quantile")
+        return self.read_as("a quantile", table)
+
+    def read_as(self, called: str, table: PrivateTable) -> Any:
+        """The same, called what somebody asked for where the column does not fit."""
+        value = table.expression(column_of(self.column, self.kind), NUMBER_KINDS, called)
         return Ranks.of(table, value, self.quantile, self.bounds, self.missing, self.grid, self.interval)
 
     def question(self, table: PrivateTable) -> Ranks:
@@ -86,7 +90,8 @@ class Median(Statistic["Ranks"]):
 
     def read(self, table: PrivateTable) -> Any:
         """The median of the table, as a question."""
-        return Quantile(self.column, Fraction(1, 2), self.bounds, self.missing, self.grid, self.interval).read(table)
+        middle = Quantile(self.column, Fraction(1, 2), self.bounds, self.missing, self.grid, self.interval)
+        return middle.read_as("a median", table)
 
     def question(self, table: PrivateTable) -> Ranks:
         """The same."""
@@ -115,7 +120,7 @@ class Quartiles(Statistic["Ranks"]):
     def read(self, table: PrivateTable) -> Any:
         """The quartiles of the table, as a question."""
         quartiles = Fraction(1, 4), Fraction(3, 4)
-        return Quantile(self.column, quartiles, self.bounds, self.missing, self.grid).read(table)
+        return Quantile(self.column, quartiles, self.bounds, self.missing, self.grid).read_as("a quartile", table)
 
     def question(self, table: PrivateTable) -> Ranks:
         """The same."""

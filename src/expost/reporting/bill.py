@@ -26,8 +26,8 @@ _HEADS = {"Question": "", "Answer": "wide", "ε": "bars", "reserved": "n wide", 
 """The columns, and how each is set."""
 _FEW_NAMES = 40
 """Characters: longer lists of names are counted here, and stand below in full."""
-_MOST_LINES = 40
-"""Of texts in the table; they stand below in full."""
+_FEW_WORDS = 60
+"""Characters: longer texts stand below."""
 
 
 def epsilon_of(cost: Cost) -> Decimal:
@@ -204,13 +204,11 @@ def _tag(item: Item) -> str:
 
 def answer_in_brief(item: Item) -> str:
     """An answer in a few words; whatever is longer stands below in full."""
-    if item.state != ANSWERED or item.frame is None:
-        return "–" if item.state != ANSWERED or not _short(item.words) else text_html(item.words)
-    return _of_frame(item.frame) or (text_html(item.words) if _short(item.words) else f"{len(item.frame)} rows")
-
-
-def _short(words: str) -> bool:
-    return bool(words) and len(words) <= _MOST_LINES
+    if item.state != ANSWERED:
+        return "–"
+    if item.words or item.frame is None:
+        return text_html(item.words) if len(item.words) <= _FEW_WORDS else "in words, below"
+    return _of_frame(item.frame) or f"{len(item.frame)} rows"
 
 
 def _of_frame(frame: Frame) -> str:
@@ -240,6 +238,8 @@ def _of_numbers(what: str, values: list[Any], errors: list[Any]) -> str:
     if len(numbers) == 1:
         return with_bar(numbers[0], reach[0]) + unit
     low, high = (numbers.index(end) for end in (min(numbers), max(numbers)))
+    if numbers[low] == numbers[high]:
+        return f"{with_bar(numbers[low], reach[low])}{unit} each"
     if reach[low] == reach[high]:
         return f"{to_its_error(numbers[low], reach[low])[0]} to {with_bar(numbers[high], reach[high])}{unit}"
     return f"{to_its_error(numbers[low], reach[low])[0]} to {to_its_error(numbers[high], reach[high])[0]}{unit}"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from expost.comparison import Comparison
 from expost.frame import ABOVE, Frame, are_counts, is_share, quantile_shown, title_of
 from expost.mentions import printable
+from expost.plots import INTERVALS
 from expost.reporting.numbers import number_shown, percent, to_its_error
 from expost.reporting.rows import is_number, key_text
 
@@ -25,9 +26,9 @@ _EDGE = 0.04
 """Of the width, so that no point is cut."""
 _NEAR_END = 8
 """Per cent of the width, within which a number would leave the chart."""
-INTERVALS = "with intervals at 95 %, of each by itself"
 _OFF_ZERO = "the axis does not begin at 0"
 _PLACE = "place"
+_COEFFICIENTS = frozenset(("term", "feature"))
 _PLAIN = "value"
 _AND = " and "
 
@@ -48,7 +49,9 @@ def chart_of(question: Mapping[str, Any]) -> str:
 
 
 def can_be_drawn(frame: Frame) -> bool:
-    """Whether a frame is several numbers that have places on an axis."""
+    """Whether a frame is several numbers that have places on one axis: coefficients have units of their own."""
+    if not _COEFFICIENTS.isdisjoint(frame.names):
+        return False
     values = [row[-4] for row in frame.rows] if frame.is_numbers else []
     known = [value for value in values if value is not None]
     return len(values) > 1 and bool(known) and all(is_number(value) and isfinite(value) for value in known)

@@ -268,6 +268,8 @@ def _paid(item: Item, bar: str) -> str:
 
 def _how(item: Item, shared: Mapping[str, str]) -> str:
     facts = {name: text for name, text in item.how.items() if shared.get(name) != text and name != _NO_BAR}
+    if facts.get("charged") == f"ε {epsilon_up(item.charged)}":  # as beside it
+        del facts["charged"]
     facts |= _exact(item)
     return f"<details><summary>How this was made</summary>{_listed(facts)}</details>" if facts else ""
 
@@ -275,6 +277,9 @@ def _how(item: Item, shared: Mapping[str, str]) -> str:
 def _exact(item: Item) -> dict[str, str]:
     """What is rounded in rows, in full."""
     each = [f"entry {charge.entry}: {_exactly(charge)}" for charge in item.charges]
+    alike = len(each) == 1 and item.charges[0].charged is not None and not item.used and not item.refunded
+    if alike and decimal_shown(item.charged) == epsilon_up(item.charged):
+        return {}
     return {"exactly": "; ".join(each)} if each and "charged" not in item.how else {}
 
 

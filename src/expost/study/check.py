@@ -53,7 +53,8 @@ class Questions:
         own = {name: earlier[name] for name in named if name in earlier}
         epsilon, delta = cost.epsilon, cost.exact_delta
         sized = self._known is not None
-        return Asked(question, self.table, epsilon, delta, self.size, own, self.meters, replayed, sized)
+        expected = self.study.data.expected
+        return Asked(question, self.table, epsilon, delta, self.size, own, self.meters, replayed, sized, expected)
 
     def cost(self, question: Question, budget: Imagined, earlier: Mapping[str, Answer]) -> Cost:
         """What a question asks for, given what remains.

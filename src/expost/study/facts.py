@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from expost.data.questions import TableMechanism
@@ -38,8 +38,29 @@ def notice_of(asked: Asked, answer: Answer, known: Iterable[tuple[Question, Any]
     """What to beware of: what its kind says, and what follows from the answer, its noise, its bounds and their loss."""
     bound = "this is a bound: the true value may lie beyond it, or there are too few values for this ε"
     at_bound = answer.number is not None and answer.number in asked.get("bounds", ())
-    said = (answer.notice, DROWNED * answer.drowned, bound * at_bound, known_loss(asked, known))
+    said = (answer.notice, _case(asked), DROWNED * answer.drowned, bound * at_bound, known_loss(asked, known))
     return "; ".join(filter(None, said))
+
+
+def _case(asked: Asked) -> str:
+    """Whether two stated keys differ only by capital and small letters: the study says that, whatever the data."""
+    stated = asked.question.values.get("keys", ()), asked.question.values.get("by_keys", ())
+    seen: dict[str, str] = {}
+    for key in _texts_in(stated):
+        other = seen.setdefault(key.lower(), key)
+        if other != key:
+            return f"{other!r} and {key!r} are two keys, of which each finds only what is spelled as it is"
+    return ""
+
+
+def _texts_in(values: Any) -> Iterator[str]:
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from _texts_in(list(values.values()))
+    elif isinstance(values, Sequence):
+        for each in values:
+            yield from _texts_in(each)
 
 
 def _subject(asked: Asked) -> str:

@@ -154,6 +154,8 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
         Key("schema", "words", "the types of a CSV file's columns, which it does not state itself: integer, number, "
             "text, boolean, date, timestamp. Columns left out are text, and a value that does not fit is empty"),
         Key("version", "text", "change it when the data changes: stored answers belong to a version"),
+        Key("expected", "positive", "about how many rows will count, if anybody may know that: plans reckon with it, "
+            "and groups with equal shares of it. Nothing else depends on it"),
     ),
     "privacy": (
         Key("unit", "text", 'whose privacy: "row", or the column that identifies whom a row is about', required=True,

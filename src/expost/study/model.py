@@ -93,11 +93,12 @@ class Data:
     engine: Literal["duckdb", "spark"] | None = None
     schema: Mapping[str, str] | None = None
     version: str = "1"
+    expected: int = 0
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How it is read: all but where it is, and which version that is."""
-        return {name: value for name, value in vars(self).items() if name not in ("path", "version")}
+        """How it is read: all but where it is, which version that is, and how much of it there may be."""
+        return {name: value for name, value in vars(self).items() if name not in ("path", "version", "expected")}
 
 
 @dataclass(frozen=True)

@@ -100,21 +100,20 @@ class Plan:
 
     @property
     def which_fits_more(self) -> str:
-        """What the questions take of the limit, and what they would take if costs were added up in the other way.
+        """What the questions would take of the limit if costs were added up in the other way, if that is less.
 
-        Empty if there is no choice, or if it makes no difference.
+        Empty if there is no choice any more.
         """
         if len(self.takes) < len(ACCOUNTINGS):
             return ""
         stated = self.study.ledger.accounting or "basic"
         (other,) = set(ACCOUNTINGS) - {stated}
         now, then = self.takes[stated].worst, self.takes[other].worst
-        if max(now, then) < 1.005 * min(now, then):
+        if now < 1.005 * then:
             return ""
-        remedy = ", so state that before the first run" if then < now else ""
         return (
-            f"without refunds, questions with a stated ε take {100 * now:.3g} % of the limit (ε or δ: what is more); "
-            f'with accounting = "{other}" in [ledger] they would take {100 * then:.3g} %{remedy}'
+            f'with accounting = "{other}" in [ledger], questions with a stated ε would take {100 * then:.3g} % of the '
+            f"limit at worst, and not {100 * now:.3g} %: state that before the first run"
         )
 
     @property

@@ -148,7 +148,7 @@ def _said(question: Mapping[str, Any], frame: Frame | None) -> tuple[str, str]:
     if is_number(value):
         return ("", _after_number(text, value, question["error"])) if len(frame) == 1 else (text, "")
     if question.get("beside") is not None:
-        said = question["beside"].split("; ")
+        said = question["beside"].replace("all ±", "all at once ±", 1).split("; ")
         return "", "; ".join(each for each in said if not each.startswith("each ±"))  # its table says that
     known = frame.is_numbers and any(row[-1] is not None for row in frame.rows)
     return ("", "") if known or is_compared(frame) else (text, "")

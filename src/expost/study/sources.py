@@ -143,7 +143,7 @@ def find_ledger(study: Study, noise: NoiseSource | None = None) -> Ledger | None
         raise study.wrong(
             "ledger.account" if section.account else "ledger.name",
             f"{ledger.name!r} has a limit of {ledger.limit}, and the study says {study.limit}: write the same in "
-            f"[limit]{remedy}",
+            f"[limit]{remedy}. {_raise_command(study, ledger.limit)}",
         )
     return ledger
 
@@ -266,6 +266,19 @@ def _create_command(study: Study, limit: Cost, suffix: str = "") -> str:
     words += ["--neighbours", privacy.neighbours, *_limits(limit)]
     words += ["--accounting", study.ledger.accounting] if study.ledger.accounting else []
     return f"expost {shlex.join(words)}"
+
+
+def _raise_command(study: Study, limit: Cost) -> str:
+    """The command by which an owner raises a limit to the study's, where that is higher."""
+    wanted = study.limit
+    if wanted.epsilon_units < limit.epsilon_units or wanted.delta_units < limit.delta_units:
+        return "A limit cannot be lowered"
+    options = _limits(wanted)
+    changed = options[2:] if wanted.epsilon_units == limit.epsilon_units else options
+    changed = changed[:2] if wanted.delta_units == limit.delta_units else changed
+    words = ["ledger", "raise", _shown(study), study.ledger.name, *changed]
+    words += ["--account", study.ledger.account] if study.ledger.account else []
+    return f"If its owner decides to raise it, expost {shlex.join(words)} --by … --reason …"
 
 
 def _limits(limit: Cost) -> list[str]:

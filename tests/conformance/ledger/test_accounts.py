@@ -1,12 +1,15 @@
 """Accounts, neighbours, quotes and printing in every store."""
 
 import copy
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
 import expost as xp
 from books import GUARANTEE, NewLedger, settle
 from expost import Cost, Guarantee, Ledger
+from expost.ledger.entry import State
 
 
 def test_a_charge_counts_at_every_level_or_at_none(new_ledger: NewLedger) -> None:
@@ -125,3 +128,24 @@ def test_how_ledgers_look(new_ledger: NewLedger) -> None:
     assert "settled" in lines[2]
     assert "…" in lines[3]
     assert lines[-1] == "study: limit ε 1, δ 1e-6 · spent ε 0.25, δ 1e-6 · reserved ε 0.25 · remaining ε 0.5"
+
+
+def test_entries_in_a_state(new_ledger: NewLedger) -> None:
+    """Of a ledger and of an account, all of them or the last ones."""
+    ledger = new_ledger(epsilon=100, delta="1e-3")
+    alice = ledger.create_account("alice", epsilon=50, delta="1e-3")
+    ends: list[Callable[[Any], object]] = [
+        lambda one: one.settle("small"), lambda one: one.forfeit(), lambda one: one.void(), lambda one: None,
+    ]  # fmt: skip
+    for end in ends * 3:
+        for account in (ledger, alice):
+            end(account.reserve(GUARANTEE, begin=False))
+    for account in (ledger, alice):
+        whole = list(account.entries())
+        for state in get_args(State):
+            expected = [entry for entry in whole if entry.state == state]
+            assert list(account.entries(state=state)) == expected
+            assert list(account.entries(state=state, last=2)) == expected[-2:]
+            assert len(expected) == (6 if account is ledger else 3)
+    with pytest.raises(xp.InvalidValue, match="an entry's state is one of"):
+        ledger.entries(state="gone")  # type: ignore[arg-type]

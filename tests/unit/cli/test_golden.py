@@ -105,7 +105,18 @@ def test_a_ledger_of_another_limit(tmp_path: Path) -> None:
     Ledger.create(
         f"sqlite:///{tmp_path}/books.db", "people", epsilon=9, neighbours="substitute", unit="visitor (one row each)"
     )
-    golden("mistake-other-limit", shown(tmp_path, "plan", str(study)))
+    text = shown(tmp_path, "plan", str(study))
+    golden("mistake-other-limit", text)
+    assert "A limit cannot be lowered" in text
+
+
+def test_a_limit_that_its_owner_may_raise(tmp_path: Path) -> None:
+    study = write_study(tmp_path, COUNT)
+    Ledger.create(
+        f"sqlite:///{tmp_path}/books.db", "people", epsilon=4, neighbours="substitute", unit="visitor (one row each)"
+    )
+    told = shown(tmp_path, "run", str(study))
+    assert "expost ledger raise sqlite:///FOLDER/books.db people --delta 1e-5 --by" in told
 
 
 def test_the_accounting_of_a_ledger_stays(tmp_path: Path) -> None:

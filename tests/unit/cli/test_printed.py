@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import printed
+from expost.ledger.showing import PREDICTABLE
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[3]
@@ -72,3 +73,7 @@ def test_the_picture_has_the_numbers_of_the_page(tmp_path: Path) -> None:
     assert told == [" ".join(line.split()) for line in re.findall(r"^(?:A|B|C|ICU) +\d+ ± \d+$", page, re.MULTILINE)]
     drawn["draw"](tmp_path, ["answers"])
     assert [made.name for made in tmp_path.iterdir()] == ["answers.svg"]
+
+
+def test_what_a_ledger_says_of_seeds_is_left_out() -> None:
+    assert f"{PREDICTABLE}\n" == printed.SAID_OF_SEEDS

@@ -208,3 +208,11 @@ def test_plan_warns_of_letters_in_an_unknown_encoding(tmp_path: Path, asked: str
         assert ("is found only if people.csv is written in UTF-8" in result.stderr) == beware
         said.add(result.stderr)
     assert len(said) == 1
+
+
+def test_a_warning_is_said_without_a_place_in_the_library(tmp_path: Path) -> None:
+    study = write_study(tmp_path, COUNT)
+    study.write_text(study.read_text().replace("epsilon = 4", "epsilon = 400", 1))
+    ended = subprocess.run([*COMMAND, "plan", str(study)], capture_output=True, text=True, timeout=600, check=True)
+    assert ended.stderr.startswith("beware: a limit of ε 400, δ 1e-5 guarantees little: with ε 400, answers may tell")
+    assert ".py" not in ended.stderr

@@ -255,3 +255,21 @@ def test_headers_that_follow_one_another() -> None:
     assert [Header(*later).follows(before) for later in ((4, 9, 0), (5, 6, 0))] == [False] * 2
     assert not Header(9, 9, 2).follows(before._replace(mark=1))
     assert Header.read(bytes(text[:99])) is None
+
+
+@pytest.mark.parametrize("state", ["reserved", "forfeited", "voided"])
+def test_few_entries_are_found_by_state(sqlite_url: Callable[[], str], state: Any) -> None:
+    """Found: all entries were read to show those that were forfeited."""
+    ledger: Any = make(sqlite_url())
+    engine, seen, real = ledger._store._engine, list[str](), ledger._store._engine.rows
+
+    def rows(sql: str, *values: Any) -> Any:
+        seen.append(sql)
+        return real(sql, *values)
+
+    engine.rows = rows
+    assert list(ledger.entries(state=state)) == []
+    del engine.rows
+    (sql,) = [sql for sql in seen if "e.state" in sql]
+    plan = str(real(f"EXPLAIN QUERY PLAN {sql}", *(1,) * sql.count("?")))
+    assert ("expost_entry_open" if state == "reserved" else "expost_entry_ended") in plan, plan

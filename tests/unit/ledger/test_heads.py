@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from books import GUARANTEE, OWNER, backup_of, file_of, make, steps_of
+from books import ALONE, GUARANTEE, OWNER, backup_of, file_of, make, steps_of
 from expost import Ledger
 from expost.ledger import Settings, transfer
 from expost.ledger.engine import Hold
@@ -298,7 +298,7 @@ def test_an_old_backup_spends_nothing_without_its_heads(
 ) -> None:
     """Found: whoever lost the heads, or one bit of them, spent from an old backup again without a warning."""
     url = sqlite_url()
-    ledger: Any = make(url)
+    ledger: Any = make(url, settings=ALONE)
     ledger.reserve(GUARANTEE).settle("small")
     ledger._store._engine.close()
     old = file_of(url).read_bytes()

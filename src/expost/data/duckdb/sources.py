@@ -73,7 +73,19 @@ def public(connection: duckdb.DuckDBPyConnection, statement: str, name: str) -> 
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
         raise InvalidValue(f"{name}: {str(error).splitlines()[0]}") from None
     except (duckdb.Error, UnicodeError) as error:
-        raise InvalidValue(f"{name} cannot be read: {type(error).__name__}") from None
+        raise InvalidValue(f"{name} cannot be read{_why(name)} ({type(error).__name__})") from None
+
+
+def _why(name: str) -> str:
+    """What is probably wrong with a file; nothing of anything else."""
+    path = Path(name)
+    if not path.is_file() or files.ending(name) != "parquet":
+        return ""
+    with open(path, "rb") as file:
+        begun = file.read(4)
+    if begun == b"PAR1":
+        return ": it begins as a Parquet file does, and is cut off or damaged; copy it again"
+    return ": it is no Parquet file; if it is CSV, name it .csv" if begun else ": it is empty"
 
 
 def refuse_scans(cursor: duckdb.DuckDBPyConnection, names: tuple[str, ...], table: str) -> None:

@@ -76,7 +76,7 @@ class PostgresEngine:
 
     local = False
     accounts = "expost_account"
-    open_entries = account_entries = "expost_entry e"
+    open_entries = lost_entries = account_entries = "expost_entry e"
     lines = (
         "SELECT sequence, line, hash FROM expost_event WHERE ledger = ? AND sequence > ? AND sequence <= ? "
         "ORDER BY sequence LIMIT ?"

@@ -11,7 +11,7 @@ from expost.guarantee import Guarantee, Neighbours, as_part
 from expost.ledger import rules
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Rows, Step
-from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.entry import Accounts, Balance, Entry, Path
 from expost.ledger.operations import (
     EVENTS,
     Begin,
@@ -57,7 +57,7 @@ class TableView:
         self.meters = meters_of_text(accounting)
         self.root: Path = (name,)
         self.at = 0
-        self._levels: dict[Path, tuple[Balance, ...]] = {}
+        self._levels: dict[Accounts, tuple[Balance, ...]] = {}
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -77,22 +77,22 @@ class TableView:
         count: int = self._count
         return count
 
-    def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it, in one snapshot; cached."""
-        if path not in self._levels:
-            self._levels[path] = self._read_levels(path)
-        return self._levels[path]
+    def levels(self, accounts: Accounts) -> tuple[Balance, ...]:
+        """The balances of these accounts, in one snapshot; cached."""
+        if accounts not in self._levels:
+            self._levels[accounts] = self._read_levels(accounts)
+        return self._levels[accounts]
 
-    def _read_levels(self, path: Path) -> tuple[Balance, ...]:
-        names = level_names(path)
-        marks = ", ".join("?" * len(names))
+    def _read_levels(self, accounts: Accounts) -> tuple[Balance, ...]:
         rows = self._rows(
-            f"SELECT {BALANCE} FROM expost_account WHERE ledger = ? AND path IN ({marks}) ORDER BY id",
-            self._ledger, *names,
+            f"SELECT path, {BALANCE} FROM expost_account WHERE ledger = ? AND path IN "
+            f"({', '.join('?' * len(accounts))})", self._ledger, *map("/".join, accounts),
         )  # fmt: skip
-        if len(rows) < len(names):
-            raise unknown_account(path[: len(rows) + 1])
-        return tuple(balance_of_row(row) for row in rows)
+        found = {path: row for path, *row in rows}
+        for path in accounts:
+            if "/".join(path) not in found:
+                raise unknown_account(path)
+        return tuple(balance_of_row(found["/".join(path)]) for path in accounts)
 
     def exists(self, path: Path) -> bool:
         """Whether there is such an account."""
@@ -123,7 +123,7 @@ class _Open(TableView):
     def __init__(self, entry: Entry) -> None:
         self._entry, self.meters = entry, None
 
-    def levels(self, path: Path) -> tuple[Balance, ...]:
+    def levels(self, accounts: Accounts) -> tuple[Balance, ...]:
         """Empty: the database has the balances."""
         return ()
 
@@ -237,7 +237,7 @@ class Steps:
             if own.is_metered:
                 values["capacity"] = beside_epsilon(own.capacity)
         if isinstance(step, RaiseLimit):
-            seen = view.levels(step.path)[-1].limit
+            seen = view.levels(change.accounts)[-1].limit
             values["seen"] = [seen.epsilon_units, seen.delta_units]
         if isinstance(step, DropOutputs):
             values["upto"] = step.upto
@@ -246,11 +246,6 @@ class Steps:
         if isinstance(step, Close) and step.to is not None:
             values["to"] = step.to
         return Governing(EVENTS[type(step)], "/".join(change.path), values)
-
-
-def level_names(path: Path) -> list[str]:
-    """The names of an account and of all above it, the ledger's own first."""
-    return ["/".join(path[: depth + 1]) for depth in range(len(path))]
 
 
 def denied(step: Any, role: str | None) -> RequestRejected:

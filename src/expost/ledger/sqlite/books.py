@@ -16,7 +16,7 @@ from expost.ledger import clock, operations, rules
 from expost.ledger.abandoned import MONTH
 from expost.ledger.codec import described, guarantee_digest, guarantee_text
 from expost.ledger.engine import Beat, Outcome, Recover, Settings, Step
-from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.entry import Accounts, Balance, Entry, Path
 from expost.ledger.remedies import VERIFY, unknown_account
 from expost.ledger.rows import (
     BALANCE,
@@ -107,7 +107,14 @@ class SqliteBooks:
         """Apply all steps, and return the outcome of each."""
         if self.lost is not None and not any(isinstance(step, operations.Close) for step in steps):
             raise self.lost
-        outcomes = [self._outcome(step) for step in steps]
+        outcomes: list[Outcome] = []
+        for step in steps:
+            try:
+                outcomes.append(self._take(step))
+            except (LedgerCorrupt, LedgerUnavailable):
+                raise
+            except ExpostError as refused:
+                outcomes.append(refused)
         if len(self._open) + len(self._accounts) + len(self._guarantees) > self._settings.remembered:
             self._tidy()
         return outcomes
@@ -130,22 +137,15 @@ class SqliteBooks:
         row = self._row("SELECT hash FROM expost_event WHERE id = ?", self._ledger << 40 | sequence)
         return None if row is None else str(row[0])
 
-    def _outcome(self, step: Step) -> Outcome:
-        if self.lost is not None and not isinstance(step, operations.Close):
+    def _take(self, operation: Step) -> Outcome:
+        """The outcome of a step. Raises if it is not allowed."""
+        if self.lost is not None and not isinstance(operation, operations.Close):
             return LedgerCorrupt(*self.lost.args)
-        if isinstance(step, Beat):
+        if isinstance(operation, Beat):
             self._beat()
             return None
-        if isinstance(step, Recover):
-            return self._recover(step)
-        try:
-            return self._take(step)
-        except (LedgerCorrupt, LedgerUnavailable):
-            raise
-        except ExpostError as refused:
-            return refused
-
-    def _take(self, operation: operations.Operation) -> Entry | None:
+        if isinstance(operation, Recover):
+            return self._recover(operation)
         before = self.at
         if type(operation) in clock.TIMED:
             self.at = clock.tick(before, self._now, operation)
@@ -184,11 +184,9 @@ class SqliteBooks:
         count: int = self._count
         return count
 
-    def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it."""
-        if len(path) == 1:
-            return (self._account(path)[1],)
-        return tuple([self._account(path[:depth])[1] for depth in range(1, len(path) + 1)])
+    def levels(self, accounts: Accounts) -> tuple[Balance, ...]:
+        """The balances of these accounts."""
+        return tuple([self._account(path)[1] for path in accounts])
 
     def exists(self, path: Path) -> bool:
         """Whether there is such an account."""
@@ -243,8 +241,8 @@ class SqliteBooks:
                 "UPDATE expost_entry SET output = NULL WHERE ledger = ? AND number <= ? AND output IS NOT NULL",
                 self._ledger, operation.upto,
             )  # fmt: skip
-        for depth, balance in enumerate(change.levels, 1):
-            self._write_balance(change.path[:depth], balance)
+        for path, balance in zip(change.accounts, change.levels, strict=True):
+            self._write_balance(path, balance)
         self._execute(NEW_LINE, (self._ledger, self.sequence, line, self.head))
 
     def _list(self, number: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 from weakref import ref
 
@@ -44,7 +44,6 @@ from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
-Done = TypeVar("Done")
 _PARTING = 100  # milliseconds for which a process that ends waits for others
 _LEAVE = (
     "DELETE FROM expost_owner WHERE id = ?1 AND ledger = ?2 "
@@ -59,6 +58,7 @@ class SqliteEngine:
     local = True
     open_entries = "expost_open e"
     accounts = "expost_account NOT INDEXED"
+    lost_entries = "expost_entry e INDEXED BY expost_entry_ended"
     account_entries = "expost_entry e INDEXED BY expost_entry_account"
     lines, new_line = LINES, NEW_LINE
 
@@ -103,15 +103,13 @@ class SqliteEngine:
         whose = here(), ledger
         owner = self._owners.setdefault(whose, secrets.token_hex(8))  # kept also if the answer is lost
 
-        def work(cursor: apsw.Cursor) -> tuple[SqliteBooks, list[Outcome]]:
-            books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
-            books.start(cursor, owner)
-            if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
-                self._look_for_lost(books, self.heads)
-            return books, books.apply(steps)
-
         try:
-            books, outcomes = self._transact(work)
+            with self._transact() as cursor:
+                books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
+                books.start(cursor, owner)
+                if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
+                    self._look_for_lost(books, self.heads)
+                outcomes = books.apply(steps)
         except apsw.ConstraintError as error:
             raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see ", VERIFY) from error
         except _TROUBLE as error:
@@ -139,17 +137,12 @@ class SqliteEngine:
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account."""
         self._refuse_reading()
-
-        def work(cursor: apsw.Cursor) -> str:
+        with GATE.held(), self._translated(), self._transact() as cursor:
             ledger, head = create_books(cursor, operation, self.settings)
             lost = None if self.heads is None else self.heads.lost(operation.name, 0, lambda line: None)
             if lost is not None:
                 raise lost
             self.keep_heads(lambda sql, *values: cursor.execute(sql, values).fetchall(), ledger, operation.name, 1)
-            return head
-
-        with GATE.held(), self._translated():
-            head = self._transact(work)
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
 
@@ -168,23 +161,20 @@ class SqliteEngine:
         heads = self.heads
         if heads is None:
             raise InvalidValue("no heads are noted with these settings: load the ledger with heads=True")
-
-        def work(cursor: apsw.Cursor) -> SqliteBooks:
-            books = SqliteBooks(ledger, self.settings)
-            books.start(cursor, secrets.token_hex(8))
-            heads.refuse_intact(books.root[0], books.sequence, books.hash_of)
-            for refused in books.apply([step]):
-                if isinstance(refused, ExpostError):
-                    raise refused
-            books.note_since_now()
-            return books
-
         with GATE.held(), self._translated():
-            books = self._transact(work)
+            with self._transact() as cursor:
+                books = SqliteBooks(ledger, self.settings)
+                books.start(cursor, secrets.token_hex(8))
+                heads.refuse_intact(books.root[0], books.sequence, books.hash_of)
+                for refused in books.apply([step]):
+                    if isinstance(refused, ExpostError):
+                        raise refused
+                books.note_since_now()
             heads.renew(books.root[0], Head(books.sequence, books.head))
 
-    def _transact(self, work: Callable[[apsw.Cursor], Done]) -> Done:
-        """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open."""
+    @contextmanager
+    def _transact(self) -> Iterator[apsw.Cursor]:
+        """Commit what is done in the block, or change nothing. Even an interrupt leaves no transaction open."""
         writer = self._writing()
         cursor = writer.cursor()  # one for all statements: to make one for each takes longer
         try:
@@ -193,7 +183,7 @@ class SqliteEngine:
                 self._guard.hold()
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
-            result = work(cursor)
+            yield cursor
             self.files.check()
             self._version = None
             cursor.execute("COMMIT")
@@ -204,7 +194,6 @@ class SqliteEngine:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise
-        return result
 
     def _refuse_reading(self) -> None:
         if self.read_only:
@@ -337,17 +326,13 @@ class SqliteEngine:
 
     def mark(self) -> str:
         """The user version in the file's header, which nothing else uses; drawn if there is none."""
-
-        def drawn(cursor: apsw.Cursor) -> int:
+        self._refuse_reading()
+        with GATE.held(), self._translated(), self._transact() as cursor:
             known: Any = cursor.execute("PRAGMA user_version").get
             number: int = known or 1 + secrets.randbelow(2**31 - 1)
             if not known:
                 cursor.execute(f"PRAGMA user_version = {number}").fetchall()
-            return number
-
-        self._refuse_reading()
-        with GATE.held(), self._translated():
-            return f"{self._transact(drawn):08x}"
+        return f"{number:08x}"
 
     def backup(self, path: str) -> None:
         """Copy a snapshot of the whole database into a new file."""
@@ -439,13 +424,11 @@ class SqliteEngine:
         if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
             return self.files.check()  # a log that is replaced before the first commit is noticed, too
 
-        def run(cursor: apsw.Cursor) -> None:
+        with self._transact() as cursor:
             cursor.execute(mark).fetchall()
             for name, text in schema.missing("sqlite", done()):
                 cursor.execute(text).fetchall()
                 cursor.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
-
-        self._transact(run)
 
     def _journal_mode(self, writer: apsw.Connection) -> Any:
         """Switch to the write-ahead log, and return the mode. Processes that create a file at the same time wait for

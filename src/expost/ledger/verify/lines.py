@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from expost.errors import ExpostError, LedgerCorrupt, UnknownEntry
 from expost.guarantee import Guarantee, Neighbours
-from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.entry import Accounts, Balance, Entry, Path
 from expost.ledger.operations import Close, Create, DropOutputs, Operation, Reopen, Reserve
 from expost.ledger.rows import NONSENSE
 from expost.ledger.rules import Change, change_of
@@ -88,8 +88,8 @@ class Replay:
 
     def _take(self, change: Change, event: TrailLine) -> None:
         operation, entry = change.operation, change.entry
-        for depth, balance in enumerate(change.levels):
-            self.accounts[change.path[: depth + 1]] = balance._replace(line=event.sequence)
+        for path, balance in zip(change.accounts, change.levels, strict=True):
+            self.accounts[path] = balance._replace(line=event.sequence)
         if isinstance(operation, Create):
             self.about = operation
         if isinstance(operation, Close | Reopen) and change.path == self.root:
@@ -140,9 +140,9 @@ class Replay:
         """Other meters than the basic sum."""
         return None if self.about is None else self.about.meters
 
-    def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it."""
-        return tuple(self.accounts[path[: depth + 1]] for depth in range(len(path)))
+    def levels(self, accounts: Accounts) -> tuple[Balance, ...]:
+        """The balances of these accounts."""
+        return tuple([self.accounts[path] for path in accounts])
 
     def exists(self, path: Path) -> bool:
         """Whether there is such an account."""

@@ -13,9 +13,9 @@ from expost.accounting.amounts import NO_AMOUNTS
 from expost.errors import LedgerCorrupt
 from expost.guarantee import Guarantee
 from expost.ledger.engine import Engine
-from expost.ledger.entry import Balance, Entry, Path
+from expost.ledger.entry import Accounts, Balance, Entry, Path, lineage
 from expost.ledger.operations import Create, Reserve
-from expost.ledger.rows import guarantee_of
+from expost.ledger.rows import ENTRY, entry_of_row, guarantee_of
 from expost.ledger.rules import Change
 from expost.ledger.trail import GENESIS, Guarantees, Head, TrailLine, balance_of, link, linked, number_of, operation_of
 from expost.ledger.verify.lines import differ
@@ -119,13 +119,13 @@ class Past:
 
     def _meet(self, event: TrailLine) -> None:
         self.reached = event.sequence
-        self._note(self._root, event)
+        self._note(lineage(self._root), event)  # the first of whatever accounts an entry is charged to
         if event.kind == "reserve":
             self._meet_reservation(event)
         elif event.entry is not None:
             self._later.setdefault(event.entry, []).append(event)
         elif "account" in event.body:
-            self._note(tuple(event.body["account"].split("/")), event)
+            self._note(lineage(tuple(event.body["account"].split("/"))), event)
         closes = event.kind == "close" and event.body["account"] == self._root[0]
         if self._closing is None and (closes or event.kind == "reopen"):
             self._closing = Head(event.sequence, event.hash) if "to" in event.body else Head(0, GENESIS)
@@ -136,19 +136,19 @@ class Past:
         self._earliest, self.count = number, self.count or number
         later = self._later.pop(number, [])
         for one in (event, *later):
-            self._note(operation.request.account, one)
+            self._note(operation.request.accounts, one)
         if all(one.kind == "begin" for one in later):
             begun = operation.begun or bool(later)
             entry = Entry(number, operation.request, "reserved", begun, None, None, event.at / 1e6)
             self._open[number] = (entry, event.sequence)
             self._reserved = self._reserved.plus(entry.reserved_amounts)
 
-    def _note(self, path: Path, event: TrailLine) -> None:
-        """Keep the balances in a line, unless a later line is known."""
-        for depth, level in enumerate(event.levels[: len(path)], 1):
-            found = self._accounts.get(path[:depth])
+    def _note(self, accounts: Accounts, event: TrailLine) -> None:
+        """Keep the balances of these accounts in a line, the first that it has, unless a later line is known."""
+        for path, level in zip(accounts, event.levels, strict=False):
+            found = self._accounts.get(path)
             if found is None or found.line < event.sequence:
-                self._accounts[path[:depth]] = balance_of(level, event.sequence)
+                self._accounts[path] = balance_of(level, event.sequence)
 
 
 class VerificationSince(Verification):
@@ -164,9 +164,9 @@ class VerificationSince(Verification):
     - lines before the earliest one that was read, including the first line (name, neighbours, unit);
     - rows of entries that ended before the head: their charges, labels, keys and outputs;
     - a key that was used before the head and again after it, if the row of the earlier entry was removed or changed;
-    - rows of accounts about which no line was read: each is compared with the line whose number it has, which may not
-      be the last one, and may be about another account; a removed row is not noticed. Spending from such an account is
-      found, because then a line is about it;
+    - rows of accounts about which no line was read: each is compared with the line about it whose number it has, which
+      may not be the last one; a removed row is not noticed. Spending from such an account is found, because then a line
+      is about it;
     - open entries whose worst case is zero, if no line that was read is about them and their rows are not open.
     """
 
@@ -232,11 +232,11 @@ class VerificationSince(Verification):
         """The line that closed the ledger, if it goes on in another database and nothing decided otherwise later."""
         return self._past.departure() if self._closing is None else super().departure()
 
-    def levels(self, path: Path) -> tuple[Balance, ...]:
-        """The balances of the account and of all above it."""
-        for depth in range(1, len(path) + 1):
-            self.exists(path[:depth])
-        return super().levels(path)
+    def levels(self, accounts: Accounts) -> tuple[Balance, ...]:
+        """The balances of these accounts."""
+        for path in accounts:
+            self.exists(path)
+        return super().levels(accounts)
 
     def exists(self, path: Path) -> bool:
         """Whether there is such an account."""
@@ -272,7 +272,19 @@ class VerificationSince(Verification):
         if line >= self._past.reached or self._past.met(path):
             self.exists(path)
             return
-        levels = self._line(line).levels
-        if len(levels) < len(path):
+        event = self._line(line)
+        found = dict(zip(self._accounts_of(event), event.levels, strict=True))
+        if path not in found:
             raise differ(f"account {'/'.join(path)!r} was not changed by line {line}, which its row names")
-        self.accounts[path] = balance_of(levels[len(path) - 1], line)
+        self.accounts[path] = balance_of(found[path], line)
+
+    def _accounts_of(self, event: TrailLine) -> Accounts:
+        """The accounts that a line is about, by the row of its entry if it does not say so itself."""
+        if "account" in event.body:
+            return lineage(tuple(event.body["account"].split("/")))
+        if event.entry is None:
+            return lineage(self.root)
+        rows = self._engine.rows(f"{ENTRY} AND e.number = ?", self._ledger, event.entry)
+        if not rows:
+            raise self._not_there(event.entry)
+        return entry_of_row(rows[0]).request.accounts

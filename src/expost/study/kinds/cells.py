@@ -12,7 +12,7 @@ from typing import Any
 from expost.comparison import Comparison
 from expost.cost import Cost, exact
 from expost.data import Above, BalancedCounts, CellsAbove, Discovered, Noisy
-from expost.data.histograms import MOST_KEYS
+from expost.data.histograms import MOST_KEYS, Histogram
 from expost.frame import number_text, with_error
 from expost.mechanism import Mechanism, Release
 from expost.questions import CountedCells, Discover, LargeCells, Top
@@ -84,7 +84,9 @@ def _none(mechanism: Above) -> dict[Any, Comparison]:
 
 
 def _counts(asked: Asked, mechanism: Noisy | BalancedCounts, value: dict[Any, int]) -> Answer:
-    return _bars(asked, value, float(mechanism.error_bound(CONFIDENCE)), ())
+    error, question = float(mechanism.error_bound(CONFIDENCE)), mechanism.question
+    assert isinstance(question, Histogram)
+    return replace(_bars(asked, value, error, ()), notice=question.mostly_other(value, error))
 
 
 def _for_all(asked: Asked, mechanism: Noisy[Any]) -> Accuracy:

@@ -33,9 +33,7 @@ from expost.study.kinds.kind import (
 )
 from expost.study.kinds.searched import NO_GROUP_BOUNDS, OPTIONAL_BOUNDS, OPTIONAL_PAIRS
 
-TYPICAL_SIZE = 1_000
-"""Values of a group, where its error depends on their private number."""
-OF_TYPICAL_SIZE = f"each, if {TYPICAL_SIZE:,} values count"
+OF_TYPICAL_SIZE = "each, if so many values count"
 BY_SPREAD = "each, by how far its values spread"
 OF_MODELS = "each, by the data"
 BY_SUMS = "each, by its sums"
@@ -120,13 +118,22 @@ def _expected(asked: Asked, made: NoisyStatistics, how: OfGroups) -> Accuracy | 
     name, within, most = made.question.names[0], how.within(asked), asked.most_values
     if how.about in _NOT_BEFORE:
         return _NOT_BEFORE[how.about]
-    expected = Accuracy(_error_of(made, name, TYPICAL_SIZE), how.about, within=within)
+    values = asked.likely(_stated_groups(asked))
+    about = f"each, if {values:,} values count" if how.about == OF_TYPICAL_SIZE else how.about
+    expected = Accuracy(_error_of(made, name, values), about, within=within)
     if how.about != OF_TYPICAL_SIZE or within is None:
         return expected
     if most is not None and 2 * _error_of(made, name, most) >= within:
         return expected
-    about = f"{how.about}, which would say nothing" if expected.drowned else how.about
+    if expected.drowned:
+        about = f"{about}, which would say nothing"
     return replace(expected, about=about, nominal=True)
+
+
+def _stated_groups(asked: Asked) -> int:
+    """How many groups are stated: lists of keys are combined. One, if they are found."""
+    keys = asked.get("by_keys", ())
+    return (prod(map(len, keys.values())) if isinstance(keys, dict) else len(keys)) or 1
 
 
 def _error_of(made: NoisyStatistics, name: str, values: int) -> float:

@@ -61,6 +61,10 @@ class Answer:
         return float(self.value) if plain else None
 
 
+TYPICAL_SIZE = 1_000
+"""Values that count, where their number is private and the study does not say how many to expect."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A question at the moment of asking: its table, its ε and δ, what was released before. No data."""
@@ -78,6 +82,8 @@ class Asked:
     """Whether it was asked before, and ε and δ are those of its mechanism then."""
     sized: bool = True
     """Whether the number of units is that of the data."""
+    expected: int = 0
+    """About how many rows will count, as the study says; 0 if it does not. Only plans reckon with it."""
     first: Release | None = None
     """What the first of its two questions released, once it did."""
 
@@ -131,6 +137,10 @@ class Asked:
     def most_values(self) -> int | None:
         """The most values that can count, where that is public."""
         return self.size * self.table.unit.rows or None if self.sized else None
+
+    def likely(self, groups: int = 1) -> int:
+        """How many values may count, in each of some groups, where that is private."""
+        return self.expected // groups or TYPICAL_SIZE
 
     def part(self, share: Fraction) -> float:
         """A share of its ε, rounded down."""

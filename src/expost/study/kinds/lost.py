@@ -35,9 +35,9 @@ def _answer(asked: Asked, mechanism: NoisyLost, found: LostShares) -> Answer:
 
 
 def _accuracy(asked: Asked, mechanism: NoisyLost) -> Accuracy:
-    """If as many values count as there are units, or a thousand where their number is private, or not looked at."""
+    """If as many values count as there are units, or as are expected where that is private, or not looked at."""
     known = asked.sized and asked.size
-    values = known or 1_000
+    values = known or asked.likely()
     about = "percentage points" if known else f"percentage points, if {values:,} values count"
     return Accuracy(100 * mechanism.expected_error(values, values), about, within=100, nominal=not known)
 

@@ -102,7 +102,7 @@ def _average(asked: Asked, mechanism: NoisyStatistics | NoisySearched, value: An
 
 def _accuracy(asked: Asked, mechanism: Noisy[Any] | NoisyUntil) -> Accuracy:
     if isinstance(mechanism, NoisyUntil):
-        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if its ε is enough", relative=True)
+        return Accuracy(float(share_of(asked["accuracy"]) or 0), "if the stated ε allows it", relative=True)
     within = asked.most_values if asked.question.kind == "count" else _sum_range(asked)
     return Accuracy(float(mechanism.error_bound(CONFIDENCE)), within=within)
 
@@ -114,8 +114,8 @@ def _average_accuracy(asked: Asked, mechanism: NoisyStatistics | NoisySearched) 
 
 
 def of_typical_size(asked: Asked, mechanism: NoisyStatistics, within: float) -> Accuracy:
-    """If as many values count as there are units, or a thousand where their number is private."""
-    values = asked.size or 1_000
+    """If as many values count as there are units, or as are expected where their number is private."""
+    values = asked.size or asked.likely()
     error = mechanism.expected(mechanism.question.names[0], values).error
     about = f"if {values:,} values count" if has_noisy_count(mechanism) else ""
     return Accuracy(error, about, within=within, nominal=values != asked.most_values)

@@ -29,6 +29,8 @@ MISTAKES = {
     "> takes values of one kind, but has text and integer": lambda t: t.where("city > 3"),
     "already": lambda t: t.derive(AGE="age + 1"),
     "needs integer or number or boolean": lambda t: t.sum("city", bounds=(0, 1)),
+    "a median needs integer or number or boolean, but 'city' holds text": lambda t: t.median("city"),
+    "a quantile needs integer or number": lambda t: t.quantile("city", [0.1, 0.9]),
     "pair of numbers, the lowest first": lambda t: t.sum("age", bounds=(5, 1)),
     "pass bounds that differ": lambda t: t.sum("age", bounds=(5, 5)),
     "2^52 steps": lambda t: t.sum("age", bounds=(0, 1e30), grid=1),
@@ -98,8 +100,23 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
     refused("declare one of integer", file, schema={"a": "whole"})
     refused("declare one of integer", file, schema={"a": "INT); DROP"})
     refused("key is a whole number", file, key="x")
-    file.write_text("a,a\n1,2\n")
-    refused("does not name each column once", file)
+    for text, why in (
+        ("", "is empty: its first line names the columns"),
+        ("\n\n", "is empty: put the names of the columns there"),
+        ("a,b,a\n1,2,3\n", "columns 1 and 3 are both 'a'; rename one"),
+        ("a,A\n1,2\n", "columns 1 and 2 are both 'A', as 'a' but for the case of letters; rename one"),
+        (",a\n1,2\n", "column 1 has no name, which pandas writes of an index unless index=False; give it one"),
+        ("a,,b\n1,2,3\n", "column 2 has no name; give it one. Or is the delimiter not ','?"),
+    ):
+        file.write_text(text)
+        refused(why, file)
+    file = tmp_path / "some.parquet"
+    for raw, why in (
+        (b"", "cannot be read: it is empty"), (b"a,b\n1,2\n", "it is no Parquet file; if it is CSV, name it .csv"),
+        (b"PAR1 and no more", "it begins as a Parquet file does, and is cut off or damaged"),
+    ):  # fmt: skip
+        file.write_bytes(raw)
+        refused(why, file)
 
 
 def test_units_are_stated_completely() -> None:

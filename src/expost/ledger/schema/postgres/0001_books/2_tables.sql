@@ -81,19 +81,22 @@ CREATE TABLE expost_owner (
   outcomes JSONB NOT NULL
 );
 
+-- Texts and leases are as long as the library lets them be at most: a caller of expost_spend may be anybody. (Types are
+-- checked faster than constraints.)
+CREATE DOMAIN expost_lease AS BIGINT CHECK (VALUE BETWEEN 1 AND 1000000000000000);
 CREATE TABLE expost_entry (
   ledger BIGINT NOT NULL,
   number BIGINT NOT NULL,
   account BIGINT NOT NULL,
   below BIGINT NOT NULL,  -- whether the account is below the ledger's own
   operation TEXT NOT NULL,
-  subject TEXT NOT NULL,
-  fingerprint TEXT NOT NULL,
+  subject VARCHAR(1000000) NOT NULL,
+  fingerprint VARCHAR(500) NOT NULL,
   guarantee TEXT NOT NULL,
-  label TEXT,
-  key TEXT,
+  label VARCHAR(10000),
+  key VARCHAR(500),
   owner TEXT,
-  lease BIGINT,  -- microseconds
+  lease expost_lease,  -- microseconds
   lease_until BIGINT,
   begun BIGINT NOT NULL,
   state TEXT NOT NULL DEFAULT 'reserved',
@@ -124,6 +127,7 @@ CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS 
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger);  -- no column that changes with a commit
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved';
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
+CREATE INDEX expost_entry_ended ON expost_entry (ledger, number) WHERE state IN ('forfeited', 'voided');
 
 CREATE TABLE expost_event (
   ledger BIGINT NOT NULL,

@@ -61,15 +61,6 @@ ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_h
   ARRAY[charged_epsilon, charged_delta, charged_renyi, charged_normal,
     charged_others, charged_unpriced, charged_foreign]));
 
--- As long as the library lets them be: a caller of expost_spend may be anybody.
-CREATE FUNCTION expost_entry_bounded(p_key TEXT, p_label TEXT, p_subject TEXT, p_fingerprint TEXT, p_lease BIGINT)
-RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN coalesce(length(p_key) <= 500, TRUE) AND coalesce(length(p_label) <= 10000, TRUE) AND length(p_subject) <= 1000000
-    AND length(p_fingerprint) <= 500 AND coalesce(p_lease BETWEEN 1 AND 1000000000000000, TRUE);
-END $$;
-ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_bounded CHECK (expost_entry_bounded(key, label, subject, fingerprint, lease));
-
 -- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand. Triggers before
 -- an update would lock each row once more.
 CREATE FUNCTION expost_refuse() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -14,6 +14,18 @@ BEGIN
   RETURN greatest(p_at, p_now - p_now % 3600000000);
 END $$;
 
+-- What an entry of an account is charged to: all of these accounts, or it is refused. The ledger's own is first, and with each
+-- account all above it are among them.
+CREATE FUNCTION expost_accounts(p_path TEXT) RETURNS TEXT[] IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE v_found TEXT[] := '{}'; v_path TEXT; v_name TEXT;
+BEGIN
+  FOREACH v_name IN ARRAY string_to_array(p_path, '/') LOOP
+    v_path := coalesce(v_path || '/', '') || v_name;
+    v_found := v_found || v_path;
+  END LOOP;
+  RETURN v_found;
+END $$;
+
 CREATE FUNCTION expost_line(
   p_at BIGINT, p_body TEXT, p_entry BIGINT, p_kind TEXT, p_levels TEXT, p_sequence BIGINT, p_user TEXT
 ) RETURNS TEXT LANGUAGE sql AS $$

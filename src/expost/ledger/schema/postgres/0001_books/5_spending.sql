@@ -213,10 +213,9 @@ BEGIN
       IF v_ok AND v_path = v_book.name THEN
         v_places := '{1}'; v_place := 1; v_account := v_ids[1];
       ELSIF v_ok THEN
-        v_names := string_to_array(v_path, '/'); v_places := '{}';
+        v_names := expost_accounts(v_path); v_places := '{}';
         v_ok := cardinality(v_names) > 0;
-        FOR depth IN 1 .. cardinality(v_names) LOOP
-          v_name := CASE WHEN depth = 1 THEN v_names[1] ELSE v_name || '/' || v_names[depth] END;
+        FOREACH v_name IN ARRAY v_names LOOP
           v_place := array_position(v_paths, v_name);
           IF v_place IS NULL THEN
             SELECT * INTO v_row FROM expost_balance WHERE ledger = p_ledger AND path = v_name;

@@ -56,7 +56,7 @@ BEGIN
   IF v_body IS NULL OR v_upto < 1 THEN
     RAISE EXCEPTION 'expost: % is not a step of expost_govern, or lacks its limit or its entry number', p_kind USING ERRCODE = 'EX001';
   END IF;
-  v_paths := ARRAY(SELECT array_to_string(v_names[1:n], '/') FROM generate_series(1, cardinality(v_names)) n);
+  v_paths := expost_accounts(p_path);
   IF p_kind = 'create' THEN
     INSERT INTO expost_ledger (name, neighbours, unit, accounting)
       VALUES (p_path, p_values->>'neighbours', p_values->>'unit', v_accounting)

@@ -138,6 +138,7 @@ CREATE UNIQUE INDEX expost_entry_key ON expost_entry (ledger, key) WHERE key IS 
 CREATE INDEX expost_owner_ledger ON expost_owner (ledger, seen);
 CREATE INDEX expost_entry_open ON expost_entry (ledger, number) WHERE state = 'reserved' AND listed = 0;
 CREATE INDEX expost_entry_account ON expost_entry (account, number) WHERE below = 1;  -- of the others, all are asked for
+CREATE INDEX expost_entry_ended ON expost_entry (ledger, number) WHERE state IN ('forfeited', 'voided');
 
 -- The first entries that are open are kept in the ledger's own row, which every line changes: to write an index for them, too,
 -- would take a page more with every commit.
