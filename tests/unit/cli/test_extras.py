@@ -73,7 +73,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str,
     ("code", "said"),
     [
         ("import expost; expost.read('x.csv', unit='row', neighbours='substitute')", "tables need duckdb"),
-        ("import expost; expost.Frame(('a',), ()).to_polars()", "answers as data frames need polars: pip install polars"),
+        ("import expost; expost.Frame(('a',), ()).to_polars()", "frames need polars: pip install polars"),
         ("import expost; expost.Frame(('a',), ()).to_arrow()", "need pyarrow: pip install 'expost[frames]'"),
         ("from expost.learn import PublicScaler", "estimators need scikit-learn: pip install 'expost[learn]'"),
     ],
