@@ -18,7 +18,7 @@ from expost.errors import AlreadyExists, InvalidValue
 from expost.guarantee import Neighbours
 
 if TYPE_CHECKING:
-    from expost.study.start import Bounds, Choices, Looked
+    from expost.study.start import Choices, KnownBounds, Looked
 
 _Answer = TypeVar("_Answer")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -107,7 +107,7 @@ def _tell(made: Choices) -> None:
 
 def _asked(looked: Looked, said: dict[str, Any]) -> Choices:
     """The choices, asked for one by one unless they were made on the command line."""
-    from expost.study.start import Choices, proposed_neighbours, rows_of, stated_epsilon, unit_column
+    from expost.study.start import Choices, most_rows_of, proposed_neighbours, stated_epsilon, unit_column
 
     answers = dict(said)
     if said["unit"] is None:
@@ -121,8 +121,8 @@ def _asked(looked: Looked, said: dict[str, Any]) -> Choices:
     column = unit_column(answers["unit"], looked)
     if column is not None and said["rows"] is None:
         answers["rows"] = _ask(
-            f"At most how many rows of one {column} count? Noise grows with it", str(rows_of(None, column)),
-            lambda typed: rows_of(_whole(typed), column),
+            f"At most how many rows of one {column} count? Noise grows with it", str(most_rows_of(None, column)),
+            lambda typed: most_rows_of(_whole(typed), column),
         )  # fmt: skip
     if said["neighbours"] is None:
         many = "how many rows there are" if column is None else f"how many different values of {column} there are"
@@ -136,7 +136,7 @@ def _asked(looked: Looked, said: dict[str, Any]) -> Choices:
     return Choices.of(looked, **answers)
 
 
-def _asked_bounds(columns: list[str]) -> Bounds:
+def _asked_bounds(columns: list[str]) -> KnownBounds:
     """Bounds of columns, as far as somebody knows them."""
     if columns:
         err.print(

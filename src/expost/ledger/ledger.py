@@ -29,7 +29,7 @@ from expost.ledger.quote import Quote, quoted
 from expost.ledger.readings import MeterReading, readings
 from expost.ledger.reports import ledger_report
 from expost.ledger.reservation import UNSEEN, MechanismReservation, Reservation, origin_of, refuse_used_key, spend
-from expost.ledger.showing import PREDICTABLE, Entries, Statement, epsilons_of, html_of, statement_of
+from expost.ledger.showing import Entries, Statement, caution_of, epsilons_of, html_of, statement_of
 from expost.ledger.statement import lines_of
 from expost.ledger.store import Store
 from expost.ledger.trail import Head, TrailLine, write_export
@@ -627,7 +627,7 @@ class Ledger:
 
     def statement_lines(self, *, by: Literal["entry", "day"] = "entry") -> Iterator[str]:
         """The lines of a statement, one at a time, so that memory use does not grow with the number of entries."""
-        return lines_of(self.name, self._store.view(self._path), self._store.meters, by)
+        return lines_of(self.name, self._store.view(self._path), self._store.meters, by, caution_of(self))
 
     def statement(self, *, by: Literal["entry", "day"] = "entry") -> Statement:
         """A table for people: what was reserved, charged and refunded, per entry, or per day and account.
@@ -677,8 +677,8 @@ class Ledger:
         return _at, (*self._store.address, self._path[1:], noise, *self._store.manner)
 
     def __repr__(self) -> str:
-        caution = f"; {PREDICTABLE}" if not self._noise.private else ""
-        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}{caution}>"
+        caution = caution_of(self)
+        return f"<ledger {self.name!r}: {self.remaining} remaining of {self.limit}{f'; {caution}' if caution else ''}>"
 
     # ---- internal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from expost.cost import decimal_text
@@ -20,10 +20,6 @@ _LAST_SHOWN, _MOST_SHOWN = 10, 20
 _COSTS = ("reserved", "charged", "refunded")
 _AMOUNTS = tuple(f"{name}_{what}" for name in _COSTS for what in ("epsilon", "delta"))
 _PRICE = "renyi_price"
-
-
-PREDICTABLE = "its noise is seeded and can be predicted: for trials, and not private"
-"""What a ledger says of itself where somebody else can make its noise, too."""
 
 
 class Entries(AsFrame):
@@ -107,8 +103,12 @@ def statement_of(ledger: Ledger, by: Literal["entry", "day"]) -> Statement:
     """What was reserved, charged and refunded, per entry, or per day and account, and the balance."""
     view, meters = ledger._store.view(ledger._path), ledger._store.meters
     frame = partial(entries_frame if by == "entry" else days_frame, view.entries, priced=meters is not None)
-    lines = lines_of(ledger.name, view, meters, by)
-    return Statement(lines if ledger._noise.private else chain(lines, [PREDICTABLE]), frame)
+    return Statement(lines_of(ledger.name, view, meters, by, caution_of(ledger)), frame)
+
+
+def caution_of(ledger: Ledger) -> str:
+    """What a ledger says of itself where somebody else can make its noise, too."""
+    return "" if ledger._noise.private else "its noise is seeded and can be predicted: for trials, and not private"
 
 
 def html_of(ledger: Ledger) -> str:
@@ -117,7 +117,7 @@ def html_of(ledger: Ledger) -> str:
 
     costs = totals_of(ledger).costs
     words = f"spent {costs['spent']} · reserved {costs['reserved']} · remaining {costs['remaining']} of {ledger.limit}"
-    words += "" if ledger._noise.private else f" · {PREDICTABLE}"
+    words += f" · {caution_of(ledger)}" if caution_of(ledger) else ""
     whole = ledger.limit.epsilon or 1.0
     bars = [html_bar(ledger.name, {part: amount / whole for part, amount in epsilons_of(ledger).items()}, words)]
     bars += [_meter(each) for each in ledger.meters[1:]]

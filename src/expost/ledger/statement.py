@@ -42,7 +42,7 @@ def totals_of(ledger: Ledger) -> Totals:
 
 
 def statement_lines(
-    name: str, rows: Callable[[], Iterable[tuple[str, ...]]], balance: dict[str, Cost], closed: bool
+    name: str, rows: Callable[[], Iterable[tuple[str, ...]]], balance: dict[str, Cost], closed: bool, caution: str = ""
 ) -> Iterator[str]:
     """The rows, headings first, then the balance.
 
@@ -56,16 +56,20 @@ def statement_lines(
         if number == 0:
             yield "  ".join("─" * width for width in widths)
     yield ""
-    yield f"{name}: " + " · ".join([*(f"{what} {cost}" for what, cost in balance.items()), *["closed"] * closed])
+    yield f"{name}: " + " · ".join(
+        [*(f"{what} {cost}" for what, cost in balance.items()), *["closed"] * closed, *[caution] * bool(caution)]
+    )
 
 
-def lines_of(name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"]) -> Iterator[str]:
-    """The statement of an account: its entries or days, its balance, and its meters."""
+def lines_of(
+    name: str, view: View, meters: LedgerMeters | None, by: Literal["entry", "day"], caution: str = ""
+) -> Iterator[str]:
+    """The statement of an account: its entries or days, its balance with what to beware of, and its meters."""
     if by not in ("entry", "day"):
         raise InvalidValue(f"a statement is by 'entry' or by 'day', got {harmless(by)}")
     table, own = entry_rows if by == "entry" else day_rows, view.levels[-1]
     rows = partial(table, view.entries, priced=meters is not None)
-    lines = statement_lines(name, rows, balance_shown(meters, view.levels), own.closed)
+    lines = statement_lines(name, rows, balance_shown(meters, view.levels), own.closed, caution)
     return chain(lines, meter_lines(readings(meters, own)))
 
 

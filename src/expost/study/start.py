@@ -20,8 +20,8 @@ from expost.guarantee import Neighbours
 from expost.mentions import Argument, brief
 from expost.study.people import is_code, is_free_text, names_somebody
 
-Bounds = Mapping[str, tuple[float, float]]
-NUMBERS: tuple[Kind, ...] = ("integer", "number")
+KnownBounds = Mapping[str, tuple[float, float]]
+_NUMBERS: tuple[Kind, ...] = ("integer", "number")
 ROWS = 10
 """The most rows of one unit that count, as proposed."""
 EPSILON = "1.0"
@@ -75,7 +75,7 @@ class Looked:
 
     def numbers(self, unit: str | None) -> list[str]:
         """The columns that a mean can be of; those whose names say that they are no amounts come last."""
-        found = [name for name, kind in self.schema.items() if kind in NUMBERS and name != unit]
+        found = [name for name, kind in self.schema.items() if kind in _NUMBERS and name != unit]
         return sorted(found, key=is_code)
 
     def amounts(self, unit: str | None) -> list[str]:
@@ -138,7 +138,7 @@ class Choices:
     rows: int | None
     neighbours: Neighbours
     epsilon: str
-    bounds: Bounds = field(default_factory=dict)
+    bounds: KnownBounds = field(default_factory=dict)
     stated: frozenset[str] = frozenset()
 
     @classmethod
@@ -150,7 +150,7 @@ class Choices:
         rows: int | None = None,
         neighbours: Neighbours | None = None,
         epsilon: Number | None = None,
-        bounds: Bounds | None = None,
+        bounds: KnownBounds | None = None,
     ) -> Choices:
         """What is stated, and proposals for the rest. Raises if something does not fit the columns."""
         given = {"unit": unit, "rows": rows, "neighbours": neighbours, "epsilon": epsilon, "bounds": bounds or None}
@@ -159,7 +159,7 @@ class Choices:
         return cls(
             looked,
             column,
-            rows_of(rows, column),
+            most_rows_of(rows, column),
             neighbours or proposed_neighbours(column),
             EPSILON if epsilon is None else stated_epsilon(epsilon),
             dict(bounds or {}),
@@ -224,7 +224,7 @@ def unit_column(unit: str, looked: Looked) -> str | None:
     return column
 
 
-def rows_of(rows: int | None, unit: str | None) -> int | None:
+def most_rows_of(rows: int | None, unit: str | None) -> int | None:
     """The most rows of one unit, if the unit is a column."""
     if unit is None:
         if rows not in (None, 1):
@@ -252,7 +252,7 @@ def stated_epsilon(epsilon: Number) -> str:
     return cost.epsilon_text
 
 
-def check_bounds(bounds: Bounds, looked: Looked, unit: str | None) -> None:
+def check_bounds(bounds: KnownBounds, looked: Looked, unit: str | None) -> None:
     """Raise unless bounds are of columns of numbers."""
     numbers = looked.numbers(unit)
     for column in bounds:

@@ -15,7 +15,7 @@ from expost.errors import InvalidValue
 from expost.guarantee import Neighbours
 from expost.study.grammar import SECTIONS
 from expost.study.kinds import KINDS
-from expost.study.start import MORE_NOISE, Bounds, Choices, Looked
+from expost.study.start import MORE_NOISE, Choices, KnownBounds, Looked
 
 _MOST = 0.5  # of the limit, of all questions
 _LARGEST_SHARE = 0.07  # of seven questions: less than a half
@@ -81,7 +81,7 @@ def starter(
     rows: int | None = None,
     neighbours: Neighbours | None = None,
     epsilon: Number | None = None,
-    bounds: Bounds | None = None,
+    bounds: KnownBounds | None = None,
 ) -> str:
     """The text of a study for a data file, relative to the folder of ``file``.
 
