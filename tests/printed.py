@@ -21,7 +21,7 @@ from typing import Any
 MARK = "<!-- no seed: tests/printed.py adds one -->"
 ADDED = {"Ledger": ("noise", "xp.SeededNoise(1)"), "read": ("key", "1")}
 """What is added to which calls."""
-SAID_OF_SEEDS = "its noise is seeded and can be predicted: for trials, and not private\n"
+SAID_OF_SEEDS = "its noise is seeded and can be predicted: for trials, and not private"
 """What a ledger says of the seed that was added: nobody who follows the page reads that."""
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 _ROOT = Path(__file__).resolve().parents[1]
@@ -64,7 +64,7 @@ def _run(examples: list[doctest.Example], page: Path) -> Iterator[str]:
         runner = _Recorder(said)
         runner.run(test, out=lambda text: None, clear_globs=False)
         known = test.globs
-        yield "".join(said).replace(SAID_OF_SEEDS, "")
+        yield "".join(said).replace(f" · {SAID_OF_SEEDS}", "").replace(f"; {SAID_OF_SEEDS}", "")
 
 
 class _Recorder(doctest.DocTestRunner):

@@ -11,7 +11,7 @@ from typing import Any, Never
 from expost.data.expression import operators, patterns
 from expost.data.expression.fitting import apply, as_time, call
 from expost.data.expression.functions import INEXACT, add_interval, cast, choice, function, stated_text
-from expost.data.expression.meant import RESERVED, column_in_words, instead_of_name, quoted_name
+from expost.data.expression.meant import WORDS_OF_SQL, column_in_words, instead_of_name, quoted_name
 from expost.data.expression.tokens import DEEPEST, Token, Tokens
 from expost.data.expression.tree import Kind, Reference, Stated, Tree, is_text, uncomputable, unusable
 from expost.errors import InvalidValue
@@ -233,7 +233,7 @@ class Reader(Tokens):
         return self._parenthesis() if token.word == "(" else self._named(token)
 
     def _reserved(self, token: Token) -> bool:
-        return token.word in RESERVED - {"TRUE", "FALSE", "NULL", "CASE", "INTERVAL", "WITH"}
+        return token.word in WORDS_OF_SQL - {"TRUE", "FALSE", "NULL", "CASE", "INTERVAL", "WITH"}
 
     def _parenthesis(self) -> Tree:
         if self.next.word in ("SELECT", "WITH", "FROM"):

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from expost.data.expression.tokens import Token
 from expost.data.expression.tree import Kind
 
-RESERVED = frozenset(
+WORDS_OF_SQL = frozenset(
     ("AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE", "END", "NULL", "TRUE",
      "FALSE", "AS", "FROM", "SELECT", "DISTINCT", "INTERVAL", "WITH")
 )  # fmt: skip
@@ -27,7 +27,7 @@ def quoted_name(name: str) -> str:
 
 def is_word(name: str) -> bool:
     """Whether expressions can name a column of this name without quotation marks."""
-    return re.fullmatch(r"[^\W\d]\w*", name) is not None and name.upper() not in RESERVED
+    return re.fullmatch(r"[^\W\d]\w*", name) is not None and name.upper() not in WORDS_OF_SQL
 
 
 def text_literal(text: str) -> str:
@@ -111,7 +111,7 @@ def _words(tokens: Sequence[Token], place: int) -> str:
     words = [_given(tokens[place])]
     if tokens[place].way == "word":
         for token in tokens[place + 1 :]:
-            if token.way != "word" or token.word in RESERVED:
+            if token.way != "word" or token.word in WORDS_OF_SQL:
                 break
             words.append(token.text)
     return " ".join(words)
