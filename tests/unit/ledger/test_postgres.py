@@ -214,8 +214,8 @@ def test_the_next_batch_does_not_wait_for_the_disk(server: Server) -> None:
 
 
 def _see(connection: psycopg.Connection[Any], sql: str) -> None:
-    """Wait until a query has rows."""
-    for _ in range(1000):
+    """Wait until a query has rows; a busy server takes its time to notice new settings."""
+    for _ in range(20_000):
         if connection.execute(sql).fetchall():
             return
         time.sleep(0.01)
