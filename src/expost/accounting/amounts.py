@@ -74,8 +74,6 @@ class Amounts(NamedTuple):
 
 _new = tuple.__new__
 NO_AMOUNTS = Amounts()
-BASIC_COUNTS, ALL_COUNTS = 2, len(NO_AMOUNTS)
-"""How many of the numbers a ledger counts: with the basic sum alone, and with several meters."""
 Meter: TypeAlias = tuple[int, ...]
 """What has to be within capacity for one meter to have room, by place. Every meter respects δ, too."""
 BASIC_METER: Meter = (Amounts._fields.index("epsilon"), Amounts._fields.index("unpriced"))

@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from expost.accounting.amounts import ALL_COUNTS, Amounts, beside_epsilon, capacity_with
+from expost.accounting.amounts import Amounts, beside_epsilon, capacity_with
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import LedgerCorrupt
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LIMIT = "limit_epsilon, limit_delta, capacity_delta, capacity_renyi, capacity_normal, capacity_others"
 """The columns of an account's limit, and of what it holds: :func:`limit_values`."""
+_COUNTS = len(Amounts._fields)
 CHARGED, RESERVED = (", ".join(f"{what}_{count}" for count in Amounts._fields) for what in ("charged", "reserved"))
 """The columns of amounts, of accounts and of entries."""
 
@@ -57,7 +58,7 @@ def balance_of_row(row: Any) -> Balance:
     """The balance in a row of :data:`BALANCE`."""
     epsilon, delta, *rest = row
     limit, (*amounts, closed, line) = Cost.of_units(epsilon, delta), rest[4:]
-    charged, reserved = Amounts(*amounts[:ALL_COUNTS]), Amounts(*amounts[ALL_COUNTS:])
+    charged, reserved = Amounts(*amounts[:_COUNTS]), Amounts(*amounts[_COUNTS:])
     return Balance(limit, capacity_with(limit, *rest[:4]), charged, reserved, bool(closed), line)
 
 
@@ -89,7 +90,7 @@ class EntryRow(NamedTuple):
     def read(cls, row: Any) -> Self:
         """The row. What a query selects beside it comes behind it."""
         plain, amounts = row[:_PLAIN], row[_PLAIN:]
-        reserved, charged = Amounts(*amounts[:ALL_COUNTS]), amounts[ALL_COUNTS : 2 * ALL_COUNTS]
+        reserved, charged = Amounts(*amounts[:_COUNTS]), amounts[_COUNTS : 2 * _COUNTS]
         return cls._make((*plain, reserved, None if charged[0] is None else Amounts(*charged)))
 
     def entry(self) -> Entry:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from expost.accounting.amounts import BASIC_COUNTS, Amounts, basic_capacity, beside_epsilon, capacity_with
+from expost.accounting.amounts import Amounts, basic_capacity, beside_epsilon, capacity_with
 from expost.canonical import canonical, sha256
 from expost.cost import Cost
 from expost.errors import InvalidValue, LedgerCorrupt
@@ -142,20 +142,16 @@ def trail_line(change: rules.Change, sequence: int, at: int, user: str | None) -
 def _level(balance: Balance) -> str:
     limit, capacity, charged, reserved, closed, line = balance
     metered = balance.is_metered
-    others = f",{_numbers(beside_epsilon(capacity))}" if metered else ""
+    beside = f",{','.join(map(str, beside_epsilon(capacity)))}" if metered else ""
     return (
-        f"[[{limit.epsilon_units},{limit.delta_units}{others}],{amounts_text(charged, metered=metered)},"
+        f"[[{limit.epsilon_units},{limit.delta_units}{beside}],{amounts_text(charged, metered=metered)},"
         f"{amounts_text(reserved, metered=metered)},{int(closed)},{line}]"
     )
 
 
 def amounts_text(amounts: Amounts, *, metered: bool) -> str:
     """Amounts as a line has them: of the basic sum alone, or of everything that a ledger with several meters counts."""
-    return f"[{_numbers(amounts if metered else amounts[:BASIC_COUNTS])}]"
-
-
-def _numbers(numbers: Iterable[int]) -> str:
-    return ",".join(map(str, numbers))
+    return f"[{','.join(map(str, amounts))}]" if metered else f"[{amounts[0]},{amounts[1]}]"
 
 
 def body_of(change: rules.Change) -> str:

@@ -1,65 +1,64 @@
--- The rule of every ledger: some meter has room for all that is used, and so have the δ's. What is used also has to leave room
--- for one more in a BIGINT: a meter that has room lets all others run past their limits.
-CREATE FUNCTION expost_has_room(p_capacity BIGINT[], p_used BIGINT[]) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN p_used[2] <= p_capacity[2] AND (p_used[1] <= p_capacity[1] AND p_used[6] <= p_capacity[6]
-      OR p_used[3] <= p_capacity[3]
-      OR p_used[4] <= p_capacity[4] AND p_used[5] <= p_capacity[5] AND p_used[7] <= p_capacity[7])
-    AND greatest(p_used[3], p_used[4], p_used[5], p_used[1] - p_capacity[1]) <= 4611686018427387904;
-END $$;
--- Whether it holds after a worst case is reserved.
-CREATE FUNCTION expost_fits(p_capacity BIGINT[], p_charged BIGINT[], p_reserved BIGINT[], p_worst BIGINT[]) RETURNS BOOLEAN
+-- The rule of every ledger: with something more, some meter has room for all that is used, and so have the δ's. What is used also
+-- has to leave room for one more in a BIGINT: a meter that has room lets all others run past their limits.
+CREATE FUNCTION expost_has_room(p_capacity BIGINT[], p_charged BIGINT[], p_reserved BIGINT[], p_more BIGINT[]) RETURNS BOOLEAN
 IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE v_used BIGINT[];
 BEGIN
-  IF p_worst[1] > 9223372036854775807 - p_charged[1] - p_reserved[1] THEN RETURN FALSE; END IF;
-  RETURN expost_has_room(p_capacity, ARRAY[
-    p_charged[1] + p_reserved[1] + p_worst[1], p_charged[2] + p_reserved[2] + p_worst[2],
-    p_charged[3] + p_reserved[3] + p_worst[3], p_charged[4] + p_reserved[4] + p_worst[4],
-    p_charged[5] + p_reserved[5] + p_worst[5], p_charged[6] + p_reserved[6] + p_worst[6],
-    p_charged[7] + p_reserved[7] + p_worst[7]]);
+  IF p_more[1] > 9223372036854775807 - p_charged[1] - p_reserved[1] THEN RETURN FALSE; END IF;
+  v_used := ARRAY[
+    p_charged[1] + p_reserved[1] + p_more[1], p_charged[2] + p_reserved[2] + p_more[2],
+    p_charged[3] + p_reserved[3] + p_more[3], p_charged[4] + p_reserved[4] + p_more[4],
+    p_charged[5] + p_reserved[5] + p_more[5], p_charged[6] + p_reserved[6] + p_more[6],
+    p_charged[7] + p_reserved[7] + p_more[7]];
+  RETURN v_used[2] <= p_capacity[2] AND (v_used[1] <= p_capacity[1] AND v_used[6] <= p_capacity[6]
+      OR v_used[3] <= p_capacity[3]
+      OR v_used[4] <= p_capacity[4] AND v_used[5] <= p_capacity[5] AND v_used[7] <= p_capacity[7])
+    AND greatest(v_used[3], v_used[4], v_used[5], v_used[1] - p_capacity[1]) <= 4611686018427387904;
 END $$;
 
--- The constraints of rows. A CHECK is parsed again by every statement that writes a row; a function is parsed once.
-CREATE FUNCTION expost_account_holds(
-  p_limit_delta BIGINT, p_capacity BIGINT[], p_charged BIGINT[], p_reserved BIGINT[], p_closed BIGINT, p_parent BIGINT,
-  p_entries BIGINT, p_at BIGINT, p_head TEXT
-) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+-- The constraints of rows. A CHECK is parsed again by every statement that writes a row, column by column; a function is parsed
+-- once, and takes the row as a whole.
+CREATE FUNCTION expost_account_holds(p expost_account) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE
+  v_capacity BIGINT[] := ARRAY[p.limit_epsilon, p.capacity_delta, p.capacity_renyi, p.capacity_normal, p.capacity_others, 0, 0];
+  v_charged BIGINT[] := ARRAY[p.charged_epsilon, p.charged_delta, p.charged_renyi, p.charged_normal, p.charged_others,
+    p.charged_unpriced, p.charged_foreign];
+  v_reserved BIGINT[] := ARRAY[p.reserved_epsilon, p.reserved_delta, p.reserved_renyi, p.reserved_normal, p.reserved_others,
+    p.reserved_unpriced, p.reserved_foreign];
 BEGIN
-  RETURN num_nonnulls(p_entries, p_at, p_head) = 3 * (p_parent IS NULL)::int
-    AND coalesce(p_entries >= 0 AND length(p_head) = 64, TRUE)
-    AND p_capacity[1] >= 0 AND p_capacity[2] BETWEEN 0 AND p_limit_delta AND p_limit_delta <= 1000000000000000000
-    AND -1 <= ALL (p_capacity) AND 0 <= ALL (p_charged) AND 0 <= ALL (p_reserved) AND p_closed IN (0, 1)
-    AND expost_fits(p_capacity, p_charged, p_reserved, '{0,0,0,0,0,0,0}');
+  RETURN num_nonnulls(p.entries, p.at, p.head) = 3 * (p.parent IS NULL)::int
+    AND coalesce(p.entries >= 0 AND length(p.head) = 64, TRUE)
+    AND p.limit_epsilon >= 0 AND p.capacity_delta BETWEEN 0 AND p.limit_delta AND p.limit_delta <= 1000000000000000000
+    AND -1 <= ALL (v_capacity) AND 0 <= ALL (v_charged) AND 0 <= ALL (v_reserved) AND p.closed IN (0, 1)
+    AND expost_has_room(v_capacity, v_charged, v_reserved, '{0,0,0,0,0,0,0}');
 END $$;
-CREATE FUNCTION expost_entry_holds(
-  p_number BIGINT, p_operation TEXT, p_owner TEXT, p_lease BIGINT, p_begun BIGINT, p_state TEXT, p_part TEXT, p_ended BIGINT,
-  p_worst BIGINT[], p_paid BIGINT[]
-) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION expost_account_falls(p_old expost_account, p_new expost_account) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN p_number >= 1 AND p_operation IN ('run', 'open', 'reserve') AND 0 <= ALL (p_worst)
-    AND (p_owner IS NULL) <> (p_lease IS NULL) AND p_begun IN (0, 1)
-    AND coalesce(CASE p_state
-      WHEN 'reserved' THEN num_nonnulls(VARIADIC p_paid) = 0 AND p_ended IS NULL AND p_part IS NULL
-      WHEN 'settled' THEN p_part IS NOT NULL AND 0 <= ALL (p_paid) AND p_paid[2] = p_worst[2] AND p_paid[1] <= p_worst[1]
-        AND p_paid[3] <= p_worst[3] AND p_paid[4] <= p_worst[4] AND p_paid[5] <= p_worst[5] AND p_paid[6] <= p_worst[6]
-        AND p_paid[7] <= p_worst[7]
-      WHEN 'forfeited' THEN p_paid = p_worst
-      WHEN 'voided' THEN p_begun = 0 AND p_paid = '{0,0,0,0,0,0,0}'
+  RETURN p_new.charged_epsilon < p_old.charged_epsilon OR p_new.charged_delta < p_old.charged_delta
+    OR p_new.charged_renyi < p_old.charged_renyi OR p_new.charged_normal < p_old.charged_normal
+    OR p_new.charged_others < p_old.charged_others OR p_new.charged_unpriced < p_old.charged_unpriced
+    OR p_new.charged_foreign < p_old.charged_foreign OR p_new.line < p_old.line OR p_new.entries < p_old.entries;
+END $$;
+CREATE FUNCTION expost_entry_holds(p expost_entry) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+DECLARE
+  v_worst BIGINT[] := ARRAY[p.reserved_epsilon, p.reserved_delta, p.reserved_renyi, p.reserved_normal, p.reserved_others,
+    p.reserved_unpriced, p.reserved_foreign];
+  v_paid BIGINT[] := ARRAY[p.charged_epsilon, p.charged_delta, p.charged_renyi, p.charged_normal, p.charged_others,
+    p.charged_unpriced, p.charged_foreign];
+BEGIN
+  RETURN p.number >= 1 AND p.operation IN ('run', 'open', 'reserve') AND 0 <= ALL (v_worst)
+    AND (p.owner IS NULL) <> (p.lease_until IS NULL) AND p.begun IN (0, 1)
+    AND coalesce(CASE p.state
+      WHEN 'reserved' THEN num_nonnulls(VARIADIC v_paid) = 0 AND p.ended_line IS NULL AND p.part IS NULL
+      WHEN 'settled' THEN p.part IS NOT NULL AND 0 <= ALL (v_paid) AND v_paid[2] = v_worst[2] AND v_paid[1] <= v_worst[1]
+        AND v_paid[3] <= v_worst[3] AND v_paid[4] <= v_worst[4] AND v_paid[5] <= v_worst[5] AND v_paid[6] <= v_worst[6]
+        AND v_paid[7] <= v_worst[7]
+      WHEN 'forfeited' THEN v_paid = v_worst
+      WHEN 'voided' THEN p.begun = 0 AND v_paid = '{0,0,0,0,0,0,0}'
       ELSE FALSE END, FALSE);
 END $$;
-ALTER TABLE expost_account ADD CONSTRAINT expost_account_holds CHECK (expost_account_holds(
-  limit_delta, ARRAY[limit_epsilon, capacity_delta, capacity_renyi, capacity_normal, capacity_others, 0, 0],
-  ARRAY[charged_epsilon, charged_delta, charged_renyi, charged_normal,
-    charged_others, charged_unpriced, charged_foreign],
-  ARRAY[reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
-    reserved_others, reserved_unpriced, reserved_foreign],
-  closed, parent, entries, at, head));
-ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_holds(
-  number, operation, owner, lease_until, begun, state, part, ended_line,
-  ARRAY[reserved_epsilon, reserved_delta, reserved_renyi, reserved_normal,
-    reserved_others, reserved_unpriced, reserved_foreign],
-  ARRAY[charged_epsilon, charged_delta, charged_renyi, charged_normal,
-    charged_others, charged_unpriced, charged_foreign]));
+ALTER TABLE expost_account ADD CONSTRAINT expost_account_holds CHECK (expost_account_holds(expost_account));
+ALTER TABLE expost_entry ADD CONSTRAINT expost_entry_holds CHECK (expost_entry_holds(expost_entry));
 
 -- The past is immutable: entries end once, lines and guarantees never change, nothing is refunded by hand. Triggers before
 -- an update would lock each row once more.
@@ -98,10 +97,7 @@ WHEN (NEW.limit_epsilon < OLD.limit_epsilon OR NEW.limit_delta < OLD.limit_delta
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_spends AFTER UPDATE OF charged_epsilon, charged_delta, charged_renyi, charged_normal,
   charged_others, charged_unpriced, charged_foreign, line, entries ON expost_account FOR EACH ROW
-WHEN (NEW.charged_epsilon < OLD.charged_epsilon OR NEW.charged_delta < OLD.charged_delta OR NEW.charged_renyi < OLD.charged_renyi
-  OR NEW.charged_normal < OLD.charged_normal OR NEW.charged_others < OLD.charged_others
-  OR NEW.charged_unpriced < OLD.charged_unpriced OR NEW.charged_foreign < OLD.charged_foreign
-  OR NEW.line < OLD.line OR NEW.entries < OLD.entries)
+WHEN (expost_account_falls(OLD, NEW))
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');
 CREATE TRIGGER expost_account_fixed AFTER UPDATE OF id, ledger, path, parent ON expost_account FOR EACH ROW
 EXECUTE FUNCTION expost_refuse('what was spent and allowed never goes down');

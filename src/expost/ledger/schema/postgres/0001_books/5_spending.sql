@@ -233,7 +233,7 @@ BEGIN
       IF v_ok AND v_do = 'reserve' THEN
         FOREACH v_place IN ARRAY v_places LOOP
           v_before := 7 * v_place - 7;
-          v_ok := v_ok AND v_closed[v_place] = 0 AND expost_fits(v_capacity[v_before + 1 : v_before + 7],
+          v_ok := v_ok AND v_closed[v_place] = 0 AND expost_has_room(v_capacity[v_before + 1 : v_before + 7],
             v_charged[v_before + 1 : v_before + 7], v_reserved[v_before + 1 : v_before + 7], v_worst);
         END LOOP;
         IF v_ok AND v_step->>'key' IS NOT NULL THEN
