@@ -13,7 +13,7 @@ from expost.data.answers import joined
 from expost.data.discovery import Discovery, TopKeys
 from expost.data.expression import Expression
 from expost.data.group_keys import GroupKey, stated_keys
-from expost.data.histograms import MOST_BINS, key_column, listed_keys
+from expost.data.histograms import MOST_BINS, listed_keys
 from expost.data.questions import Planned, PureMechanism, TableMechanism
 from expost.errors import InvalidValue
 from expost.mechanism import Mechanism, Withheld
@@ -67,7 +67,7 @@ class Groups(Planned):
         if not values or not all(isinstance(value, str) for value in values):
             raise InvalidValue(f"groups are by one or more columns or expressions, got {brief(list(values))}")
         listed = () if keys is None else stated_keys(values, keys)
-        read = tuple(key_column(table, value, stated=keys is not None) for value in values)
+        read = tuple(table.key_column(value, stated=keys is not None) for value in values)
         if len(set(read)) < len(read):
             raise InvalidValue(f"groups are by different columns or expressions, got {brief(list(values))}")
         for place, value in enumerate(read if listed else ()):

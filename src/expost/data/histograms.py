@@ -19,7 +19,7 @@ from expost.cost import Number, exact
 from expost.data import query, rows, sensitivity
 from expost.data.answers import DrawnCells
 from expost.data.clipped import exact_bounds
-from expost.data.expression import KEY_KINDS, Expression, Kind, is_text
+from expost.data.expression import Expression, Kind, is_text
 from expost.data.expression.tree import Stated, fits
 from expost.data.questions import NumericQuestion, OnNumbers, Planned, PureMechanism
 from expost.data.sensitivity import Sensitivity
@@ -399,18 +399,6 @@ def in_order(table: PrivateTable, kind: Kind | None, keys: Iterable[Any]) -> tup
     ordered = sorted(keys, key=str.encode) if kind == "text" else sorted(keys)
     written = [table.engine.render(Stated(key, kind)) for key in ordered]
     return ordered, [table.engine.bytes_of(each) for each in written] if kind == "text" else written
-
-
-def key_column(table: PrivateTable, column: Any, *, stated: bool) -> Expression:
-    """A column, or an expression, that keys are of.
-
-    Of a column of numbers, keys that are stated are whole, and what is not whole is none of them: frames hold whole
-    numbers with gaps as such a column. Whether all of its values are whole is private, so none are discovered there.
-    """
-    if not stated:
-        return table.expression(column, KEY_KINDS, "a key")
-    value = table.expression(column, (*KEY_KINDS, "number"), "a key")
-    return table.expression(value.as_whole(), KEY_KINDS, "a key") if value.kind == "number" else value
 
 
 def listed_keys(value: Expression, keys: Any) -> tuple[Any, ...]:

@@ -633,6 +633,17 @@ class PrivateTable(PrivateData, ShownTable):
             )
         return read
 
+    def key_column(self, value: Any, *, stated: bool) -> Expression:
+        """A column, or an expression, that keys are of.
+
+        Of a column of numbers, keys that are stated are whole, and what is not whole is none of them: frames hold whole
+        numbers with gaps as such a column. Whether all its values are whole is private, so none are discovered there.
+        """
+        if not stated:
+            return self.expression(value, KEY_KINDS, "a key")
+        read = self.expression(value, (*KEY_KINDS, "number"), "a key")
+        return self.expression(read.as_whole(), KEY_KINDS, "a key") if read.kind == "number" else read
+
     def _checked(self, expression: Expression) -> Expression:
         if weight(expression.tree, self._weights()) > HEAVIEST:
             raise InvalidValue(

@@ -36,11 +36,11 @@ class _Counted(QuestionRecord[AQuestion]):
 
     def histogram(self, table: PrivateTable) -> Histogram:
         """The cells of a table."""
-        from expost.data.histograms import Histogram, key_column
+        from expost.data.histograms import Histogram
 
         column = column_of(self.column, self.kind)
         if self.bins is None:
-            value = key_column(table, column, stated=True)
+            value = table.key_column(column, stated=True)
         else:
             value = table.expression(column, ("integer", "number"), "a bin")
         record = self if isinstance(self, CountedCells) else CountedCells(**_settings_of(self))
