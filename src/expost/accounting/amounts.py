@@ -74,11 +74,11 @@ class Amounts(NamedTuple):
 
 _new = tuple.__new__
 NO_AMOUNTS = Amounts()
-Places: TypeAlias = tuple[int, ...]
+MeterPlaces: TypeAlias = tuple[int, ...]
 """What has to be within capacity for one meter to have room, by place. Every meter respects δ, too."""
-BASIC_METER: Places = (Amounts._fields.index("epsilon"), Amounts._fields.index("unpriced"))
-RENYI_METER: Places = (Amounts._fields.index("renyi"),)
-GAUSSIAN_METER: Places = tuple(map(Amounts._fields.index, ("normal", "others", "foreign")))
+BASIC_METER: MeterPlaces = (Amounts._fields.index("epsilon"), Amounts._fields.index("unpriced"))
+RENYI_METER: MeterPlaces = (Amounts._fields.index("renyi"),)
+GAUSSIAN_METER: MeterPlaces = tuple(map(Amounts._fields.index, ("normal", "others", "foreign")))
 METERS = BASIC_METER, RENYI_METER, GAUSSIAN_METER
 """The meters of an account. Of those that its ledger does not have, it holds :data:`ABSENT`."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from expost.accounting.amounts import METERS, Amounts, Places, basic_capacity
+from expost.accounting.amounts import METERS, Amounts, MeterPlaces, basic_capacity
 from expost.cost import Cost, Number
 from expost.errors import BudgetExceeded, InvalidValue
 from expost.mentions import brief
@@ -69,7 +69,7 @@ def has_room(capacity: Amounts, used: Amounts) -> bool:
     return False
 
 
-def is_within(meter: Places, capacity: Amounts, used: Amounts) -> bool:
+def is_within(meter: MeterPlaces, capacity: Amounts, used: Amounts) -> bool:
     """Whether all that one meter counts is within capacity."""
     for count in meter:  # noqa: SIM110  # a generator takes longer, and this runs for every reservation
         if used[count] > capacity[count]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from expost.accounting.amounts import ABSENT, BASIC_METER, GAUSSIAN_METER, RENYI_METER, Places
+from expost.accounting.amounts import ABSENT, BASIC_METER, GAUSSIAN_METER, RENYI_METER, MeterPlaces
 from expost.accounting.filters import is_within
 from expost.cost import decimal_text
 from expost.ledger.entry import Balance
@@ -62,7 +62,7 @@ def _others(meters: LedgerMeters, balance: Balance) -> Iterator[MeterReading]:
         yield _reading(name, "normal", GAUSSIAN_METER, balance)
 
 
-def _reading(name: str, count: str, meter: Places, balance: Balance) -> MeterReading:
+def _reading(name: str, count: str, meter: MeterPlaces, balance: Balance) -> MeterReading:
     """The reading of a meter by the count that says most about it."""
     most, charged, reserved = (getattr(each, count) for each in (balance.capacity, balance.charged, balance.reserved))
     is_full = not is_within(meter, balance.capacity, balance.used)
