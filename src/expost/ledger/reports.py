@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from expost._version import __version__
 from expost.cost import Cost, decimal_text
@@ -220,7 +220,7 @@ def _how(entry: Entry, subject: str) -> dict[str, str]:
 
 def _charge(entry: Entry) -> EntryCost:
     reserved, used, _ = entry.used
-    price: Any = None if entry.amounts is None else entry.amounts.renyi
+    price = entry.amounts.renyi if entry.is_metered and entry.amounts is not None else None
     said = used or reserved
     return EntryCost(
         entry=entry.id,

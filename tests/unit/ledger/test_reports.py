@@ -102,6 +102,12 @@ def test_noise_without_an_epsilon_and_several_meters() -> None:
     assert "Together, of what has an ε" in page
 
 
+def test_one_meter_has_no_other_prices() -> None:
+    ledger = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1))
+    ledger.run(xp.Laplace(epsilon=0.5, sensitivity=1), on=10)
+    assert "Rényi" not in ledger.report().html.partition("What holds for every answer")[0]
+
+
 def test_the_last_entries_alone() -> None:
     ledger = Ledger(epsilon=4)
     for place in range(5):
