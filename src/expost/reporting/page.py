@@ -186,7 +186,7 @@ def _answers(report: Report, link: str, shared: Mapping[str, str]) -> str:
     widest = widest_of(report.items)
     answers = "".join(_answer(item, link, shared, charge_bar(item, widest, 10)) for item in report.items)
     said = (
-        "± is half of an interval at 95 %, and covers noise; (… to …) are its ends, where one is farther away. What it "
+        "± is half of an interval at 95 %, and covers noise. Where one end is farther, both stand in brackets. What ± "
         "does not cover stands at the end."
     )
     return f'<section class="answers"><h2>Answers</h2><p class="say">{said}</p>\n{answers}</section>\n'
