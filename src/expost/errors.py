@@ -143,7 +143,7 @@ class AlreadyExists(InvalidValue):
         if self.kind == "file":
             yield "nothing is overwritten; choose another"
         elif self.kind == "ledger":
-            yield Action("Ledger.load()", "expost ledger show")
+            yield Action(f"Ledger.load(url, {self.name!r})", "expost ledger show")
             yield " finds it; another has a limit of its own, which adds to this one's for the same people"
         else:
             yield Action(f"account({self.name.rpartition('/')[2]!r})", "expost ledger accounts")

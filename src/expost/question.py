@@ -112,10 +112,10 @@ class Terms:
         """Whether an accuracy is wanted."""
         return self.within is not None or self.share is not None
 
-    def needed_delta(self, title: str) -> Number:
-        """The δ of a question that cannot be answered without."""
+    def needed_delta(self, title: str, instead: str = "") -> Number:
+        """The δ of a question that cannot be answered without; ``instead`` is what could be asked."""
         if not exact(self.delta, "δ"):
-            raise InvalidValue(f"{title} needs a δ: pass delta=, such as 1e-6")
+            raise InvalidValue(f"{title} needs a δ: pass delta=, such as 1e-6{instead and f'; or {instead}'}")
         return self.delta
 
     def only_epsilon(self, title: str, *made_with: NoiseName) -> Number:

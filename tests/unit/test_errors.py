@@ -134,8 +134,10 @@ def test_optional_packages_are_named_when_they_are_needed(absent: str, use: str,
 
 
 def test_what_exists_already_names_the_way_to_it() -> None:
-    said = "Ledger.load() finds it; another has a limit of its own, which adds to this one's for the same people"
-    assert str(xp.errors.AlreadyExists("ledger", "study")) == f"ledger 'study' exists already: {said}"
+    said = "another has a limit of its own, which adds to this one's for the same people"
+    assert str(xp.errors.AlreadyExists("ledger", "study")) == (
+        f"ledger 'study' exists already: Ledger.load(url, 'study') finds it; {said}"
+    )
     assert (
         str(xp.errors.AlreadyExists("account", "study/alice"))
         == "account 'study/alice' exists already: account('alice') finds it"

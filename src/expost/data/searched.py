@@ -275,7 +275,7 @@ class NoisySearched(MayLackUnits[Any]):
     def describe(self, output: FoundMoment | Withheld) -> str:
         """The statistic, its error bound if that is known, and the ranges."""
         if isinstance(output, Withheld):
-            return f"{self.question.title} {NO_RANGE}"
+            return f"{self.question.title} {NO_RANGE}; take more ε, or state bounds="
         error = "" if output.noise is None else f" ± {output.noise:.3g} at 95 %"
         clamped = ", ".join(f"{low:.6g} … {high:.6g}" for low, high in output.ranges)
         hidden = outside_text(*output.ranges[0], output.outside, output.beyond)

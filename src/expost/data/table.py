@@ -708,8 +708,10 @@ class PrivateTable(PrivateData, ShownTable):
 
 
 def _remedy(value: Expression, kinds: tuple[Kind, ...]) -> str:
-    if value.kind in ("date", "timestamp") and "text" in kinds:
-        return f"CAST({value} AS TEXT)"
+    if value.kind == "date" and "text" in kinds:
+        return f"CAST({value} AS TEXT), as in '2024-01-31'"
+    if value.kind == "timestamp" and "text" in kinds:  # as text it has a time of day, which keys are rarely stated with
+        return f"CAST(CAST({value} AS DATE) AS TEXT), as in '2024-01-31'"
     if value.kind == "text":
         return f"if these are numbers as text, CAST({value} AS DOUBLE); other texts are then NULL"
     if value.kind == "number" and kinds == KEY_KINDS:

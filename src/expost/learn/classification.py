@@ -255,7 +255,6 @@ class PrivateEarlyStoppingClassifier(_LinearClassifier):
     def _keep(self, value: Any, known: Any) -> None:
         super()._keep(value, known)
         self.steps_, self.score_ = value.steps, value.score
-        self.charged_, self.refunded_ = self.release_.charged, self.release_.refunded
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Scores of the classes that sum to one, larger where the margin is.
@@ -311,8 +310,9 @@ class TestedLogisticRegression(_Probabilities, _LinearClassifier):
     ledger
         The ledger that is charged. Without one, a ledger of just the budget is made for each fit.
 
-    ``released_`` says whether there is a model; predicting without one raises NotFittedError. ``release_`` is the
-    release. The mechanism is :class:`expost.mechanisms.TestedLogisticRegression`.
+    ``released_`` says whether there is a model; predicting without one raises NotFittedError. ``charged_`` and
+    ``refunded_`` are what it cost and what came back, and ``release_`` is the receipt. The mechanism is
+    :class:`expost.mechanisms.TestedLogisticRegression`.
 
     Proof: thm-tested-logistic
     """

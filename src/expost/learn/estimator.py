@@ -58,7 +58,7 @@ class PrivateEstimator(BaseEstimator):
         rows = features_of(seen, X, reset=True)
         target, known = self._read(y, len(rows))
         data = owned(np.column_stack([rows, target]), X, y)
-        self.release_ = self._run(self._made_for(len(rows), rows.shape[1], known), data)
+        self._paid(self._run(self._made_for(len(rows), rows.shape[1], known), data))
         note_features(self, seen)
         self._keep(self.release_.output, known)
         return self
@@ -78,6 +78,10 @@ class PrivateEstimator(BaseEstimator):
     @abstractmethod
     def _score(self, known: Any) -> Score:
         """How good a release is, for a search."""
+
+    def _paid(self, release: Release[Any]) -> None:
+        """Keep the receipt."""
+        self.release_, self.charged_, self.refunded_ = release, release.charged, release.refunded
 
     def _settings(self, **own: Any) -> dict[str, Any]:
         """The parameters as mechanisms take them: without the ledger, and with ``fit_intercept`` as ``intercept``."""

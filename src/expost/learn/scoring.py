@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, is_regressor
 
 from expost.cost import Number
 from expost.errors import InvalidValue
@@ -31,12 +32,17 @@ def private_score(ledger: Ledger, model: Any, X: Any, y: Any, *, epsilon: Number
 
     Proof: thm-laplace
     """
+    if isinstance(model, BaseEstimator) and is_regressor(model):
+        raise InvalidValue(
+            f"a score is a share of right classes, and {type(model).__name__} predicts numbers: ask for their mean "
+            "error, as in ledger.run(xp.Mean(bounds=(0, 100)), on=abs(model.predict(X) - y), epsilon=0.1)"
+        )
     labels = np.asarray(y)
     if labels.ndim != 1 or len(labels) != len(X) or not len(labels):
         raise InvalidValue(f"there are {len(X)} rows of features and labels of shape {labels.shape}: give one each")
     counter = Laplace(epsilon=epsilon, sensitivity=1, neighbours="substitute")
     right = int(np.count_nonzero(np.asarray(model.predict(X)) == labels))
-    release = ledger.run(counter, on=owned(right, X, y), label="accuracy")
+    release = ledger.run(counter, on=owned(right, X, y), label=f"right predictions of {len(labels)}")
     share = release.value / len(labels)
     score = min(max(float(share), 0.0), 1.0)
     shown: Any = share if score == share else Estimate.within(score, share.error, (release.origin, "share"))

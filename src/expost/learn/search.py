@@ -66,7 +66,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     runs, which must stay private.
 
     After ``fit``: ``best_estimator_``, ``best_params_``, ``best_index_``, ``best_score_`` (with noise),
-    ``good_enough_`` and ``release_``, the receipt. The mechanism is :class:`expost.Tuning`.
+    ``good_enough_``, ``charged_``, ``refunded_`` and ``release_``, the receipt. The mechanism is
+    :class:`expost.Tuning`.
 
     Proof: thm-tuning
     """
@@ -88,11 +89,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         data = owned(np.column_stack([rows, target]), X, y)
         release = self._run(self._tuning(candidates, rows.shape, known), data)
         note_features(self, seen)
-        self.release_, found = release, release.output
+        self._paid(release)
+        found = release.output
         self.best_index_, self.best_score_, self.good_enough_ = found.candidate, found.score, found.met
         self.best_params_, self.best_estimator_ = candidates[found.candidate]
         note_features(self.best_estimator_, seen)
-        self.best_estimator_.release_ = release
+        self.best_estimator_._paid(release)
         self.best_estimator_._keep(found.value, known)
         return self
 

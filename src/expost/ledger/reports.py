@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from expost._version import __version__
 from expost.cost import Cost, decimal_text
-from expost.errors import ExpostError
+from expost.errors import ExpostError, InvalidValue
 from expost.frame import Frame, title_of
 from expost.ledger.entry import Balance, Entry
 from expost.ledger.kept import as_kept
@@ -18,6 +18,7 @@ from expost.ledger.metered import balance_shown
 from expost.ledger.paid import is_derived
 from expost.ledger.readings import readings
 from expost.ledger.store import Store
+from expost.mentions import brief
 from expost.noise import SystemNoise
 from expost.reporting import Budget, EntryCost, Item, Promise, Report
 from expost.reporting.charts import is_compared
@@ -60,6 +61,10 @@ def report(ledger: Ledger, path: str | Path, *, title: str | None = None, last: 
     ...     xp.report(ledger, f"{folder}/out.html").name
     'out.html'
     """
+    if not hasattr(type(ledger), "report"):
+        raise InvalidValue(
+            f"a report is of a ledger or an account, as in xp.report(ledger, 'out.html'); got {brief(ledger)}"
+        )
     return ledger.report(title=title, last=last).save(path)
 
 
@@ -199,7 +204,7 @@ def _title(frame: Frame | None) -> str:
     if not frame.is_numbers or not frame.rows:
         return ""
     whats = list(dict.fromkeys(str(row[0]) for row in frame.rows))
-    if whats == ["value"]:
+    if whats in (["value"], ["intercept", "coefficient"]):  # the name of what was fitted says more
         return ""
     several = [f"{len(whats) - _MOST_NAMED} more"] if len(whats) > _MOST_NAMED else []
     text = title_of([*whats[:_MOST_NAMED], *several], frame.names[1:-4])

@@ -72,7 +72,7 @@ class PublishedStatistics:
             return "; ".join(f"{name} {number!r}" for name, number in self.answer.items())
         found = self.answer
         if isinstance(found, NamedFit):
-            return f"{found.intercept:.6g} + {found.coefficients}"
+            return "; ".join(f"{name} {number!r}" for name, number in found.terms.items())
         error = "" if found.error is None else f" ± {found.error:.6g} at 95 %"
         about = f", of about {found.how.values} values" if error and hasattr(found.how, "values") else ""
         return f"{found.value:.6g}{error}{about}"

@@ -274,7 +274,8 @@ class Statistics(Planned, Question[Any]):
             return NumericStatistic(self)._mechanism(terms)
         if not self.keys:
             epsilon = terms.epsilon_alone(f"asking {self.title}", "laplace")
-            return NoisyStatistics(question=self, epsilon=epsilon, delta=terms.needed_delta("the discovery of keys"))
+            delta = terms.needed_delta("finding groups that nobody stated", "state them in by(…, keys=…)")
+            return NoisyStatistics(question=self, epsilon=epsilon, delta=delta)
         title = f"a {self.title}" if self.is_whole else f"asking {self.title}"
         if self.ranks:
             return NoisyStatistics(question=self, epsilon=terms.only_epsilon(title, "laplace"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from expost.cost import Cost
 from expost.frame import Frame, is_share
-from expost.reporting.charts import is_compared, text_html
+from expost.reporting.charts import COEFFICIENTS, is_compared, text_html
 from expost.reporting.numbers import (
     decimal_shown,
     epsilon_down,
@@ -224,22 +225,22 @@ def _of_frame(frame: Frame) -> str:
     if all(isinstance(value, str) for value in values):
         names = ", ".join(values)
         return text_html(names) if len(names) <= _FEW_NAMES else f"{len(values)} names"
-    if not all(is_number(value) for value in values) or (len({row[0] for row in rows}) > 1 and len(rows) > 1):
+    several = len(rows) > 1 and (len({row[0] for row in rows}) > 1 or not COEFFICIENTS.isdisjoint(frame.names[1:-4]))
+    if several or not all(is_number(value) for value in values):
         return ""
-    return _of_numbers(str(rows[0][0]), values, [row[-1] for row in rows])
+    return _of_numbers(str(rows[0][0]), [row[-4:] for row in rows])
 
 
-def _of_numbers(what: str, values: list[Any], errors: list[Any]) -> str:
-    unit, numbers, reach = "", values, errors
+def _of_numbers(what: str, found: list[Sequence[Any]]) -> str:
+    """In brief; of each number its value, low, high and error."""
+    unit = ""
     if is_share(what):
         unit = "\u00a0%"
-        numbers = [percent(value) for value in values]
-        reach = [None if error is None else percent(error) for error in errors]
-    if len(numbers) == 1:
-        return with_bar(numbers[0], reach[0]) + unit
-    low, high = (numbers.index(end) for end in (min(numbers), max(numbers)))
-    if numbers[low] == numbers[high]:
-        return f"{with_bar(numbers[low], reach[low])}{unit} each"
-    if reach[low] == reach[high]:
-        return f"{to_its_error(numbers[low], reach[low])[0]} to {with_bar(numbers[high], reach[high])}{unit}"
-    return f"{to_its_error(numbers[low], reach[low])[0]} to {to_its_error(numbers[high], reach[high])[0]}{unit}"
+        found = [[each if each is None else percent(each) for each in row] for row in found]
+    least, most = (end(found, key=itemgetter(0)) for end in (min, max))
+    if len(found) == 1:
+        return with_bar(*most) + unit
+    if least[0] == most[0]:
+        return f"{with_bar(*most)}{unit} each"
+    last = with_bar(*most) if least[-1] == most[-1] else to_its_error(most[0], most[-1])[0]
+    return f"{to_its_error(least[0], least[-1])[0]} to {last}{unit}"

@@ -15,7 +15,7 @@ from expost.comparison import Comparison
 from expost.frame import ABOVE, Frame, are_counts, is_share, quantile_shown, title_of
 from expost.mentions import printable
 from expost.plots import INTERVALS
-from expost.reporting.numbers import number_shown, percent, to_its_error
+from expost.reporting.numbers import number_shown, percent, with_reach
 from expost.reporting.rows import is_number, key_text
 
 _STEPS = (1, 2, 2.5, 5, 10)
@@ -28,7 +28,7 @@ _NEAR_END = 8
 """Per cent of the width, within which a number would leave the chart."""
 _OFF_ZERO = "the axis does not begin at 0"
 _PLACE = "place"
-_COEFFICIENTS = frozenset(("term", "feature"))
+COEFFICIENTS = frozenset(("term", "feature"))
 _PLAIN = "value"
 _AND = " and "
 
@@ -50,7 +50,7 @@ def chart_of(question: Mapping[str, Any]) -> str:
 
 def can_be_drawn(frame: Frame) -> bool:
     """Whether a frame is several numbers that have places on one axis: coefficients have units of their own."""
-    if not _COEFFICIENTS.isdisjoint(frame.names):
+    if not COEFFICIENTS.isdisjoint(frame.names):
         return False
     values = [row[-4] for row in frame.rows] if frame.is_numbers else []
     known = [value for value in values if value is not None]
@@ -174,21 +174,21 @@ class _Part(NamedTuple):
                 yield from (float(each) for each in row[-4:-1] if each is not None and isfinite(each))
 
     def _row(self, at: int, axis: Axis) -> str:
-        value, low, high, error = self.rows[at][-4:]
+        value, low, high, _ = numbers = self.rows[at][-4:]
         unclear = ' class="n soft"' if low is not None and low <= 0 <= high else ' class="n"'
         mark = "" if value is None or not self._drawn(at) else _mark(float(value), low, high, axis, self.from_zero)
         return (
-            f'<tr><th scope="row">{text_html(self.labels[at])}</th><td{unclear}>{number_html(value, error)}</td>'
+            f'<tr><th scope="row">{text_html(self.labels[at])}</th><td{unclear}>{number_html(*numbers)}</td>'
             f'<td class="m">{_svg(axis.lines + mark)}</td></tr>'
         )
 
 
-def number_html(value: Any, error: float | None) -> str:
+def number_html(value: Any, low: float | None = None, high: float | None = None, error: float | None = None) -> str:
     """A number with its error beside it."""
     if not is_number(value):
         return "withheld" if value is None else text_html(str(value))
-    number, reach = to_its_error(value, error)
-    return number + (f'<span class="pm">\u00a0±\u00a0{reach}</span>' if reach else "")
+    number, reach = with_reach(value, low, high, error)
+    return number + (f'<span class="pm">\u00a0{reach}</span>' if reach else "")
 
 
 def _in_percent(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -324,12 +324,12 @@ def table_html(frame: Frame) -> str:
         rows = [
             [*([text_html(str(row[0]))] if several else []),
              *("" if key is None else text_html(str(_key(name, key)))
-               for name, key in zip(frame.names[1:-4], row[1:-4], strict=True)), number_html(row[-4], row[-1])]
+               for name, key in zip(frame.names[1:-4], row[1:-4], strict=True)), number_html(*row[-4:])]
             for row in frame.rows
         ]  # fmt: skip
     else:
         names = [*frame.names]
-        rows = [[number_html(cell, None) if cell is not None else "" for cell in row] for row in frame.rows]
+        rows = [[number_html(cell) if cell is not None else "" for cell in row] for row in frame.rows]
     head = "".join(f'<th scope="col">{text_html(name)}</th>' for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -16,6 +16,8 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIGITS = 3
 _LARGEST, _MOST_PLACES = 1e15, 9
 """What has more digits before the point, or after it, is a power of ten."""
+_LOPSIDED = 1.25
+"""How much farther one end of an interval is than the other where ± would mislead."""
 
 
 def number_shown(value: float) -> str:
@@ -35,10 +37,23 @@ def to_its_error(value: float, error: float | None) -> tuple[str, str]:
     return _at(value, place, ROUND_HALF_EVEN), _at(error, place, ROUND_CEILING)
 
 
-def with_bar(value: float, error: float | None) -> str:
+def with_bar(value: float, low: float | None, high: float | None, error: float | None) -> str:
     """A number and its error as one text."""
+    number, reach = with_reach(value, low, high, error)
+    return f"{number}{_SPACE}{reach}" if reach else number
+
+
+def with_reach(value: float, low: float | None, high: float | None, error: float | None) -> tuple[str, str]:
+    """A number, and ± its error; or the ends of its interval, where one of them is much farther away."""
+    if low is not None and high is not None and isfinite(low) and isfinite(high):
+        near, far = sorted((float(value) - low, high - float(value)))
+        if 0 <= near < far / _LOPSIDED and max(abs(low), abs(high)) < _LARGEST:
+            place = max(_place(near, whole=False) if near else -_MOST_PLACES, _place(far, whole=False) - 1)
+            if place >= -_MOST_PLACES:
+                ends = _at(low, place, ROUND_FLOOR), _at(high, place, ROUND_CEILING)
+                return _at(value, place, ROUND_HALF_EVEN), f"({ends[0]}{_SPACE}to{_SPACE}{ends[1]})"
     number, reach = to_its_error(value, error)
-    return f"{number}{_SPACE}±{_SPACE}{reach}" if reach else number
+    return number, f"±{_SPACE}{reach}" if reach else ""
 
 
 def _place(error: float, *, whole: bool) -> int:

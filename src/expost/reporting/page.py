@@ -185,7 +185,10 @@ def _answers(report: Report, link: str, shared: Mapping[str, str]) -> str:
         return ""
     widest = widest_of(report.items)
     answers = "".join(_answer(item, link, shared, charge_bar(item, widest, 10)) for item in report.items)
-    said = "± is half of an interval at 95 %, and covers noise. What it does not cover stands at the end."
+    said = (
+        "± is half of an interval at 95 %, and covers noise. Where one end is farther, both stand in brackets. What ± "
+        "does not cover stands at the end."
+    )
     return f'<section class="answers"><h2>Answers</h2><p class="say">{said}</p>\n{answers}</section>\n'
 
 
@@ -219,10 +222,10 @@ def _answered(item: Item) -> str:
         return lists_html(frame, item.labels)
     if _is_one(item):
         (row,) = frame.rows
-        value, error, unit = row[-4], row[-1], ""
+        numbers, unit = row[-4:], ""
         if is_share(str(row[0])):
-            value, error, unit = percent(value), None if error is None else percent(error), "\u00a0<small>%</small>"
-        return f'<p class="num">{number_html(value, error)}{unit}</p>'
+            numbers, unit = tuple(x if x is None else percent(x) for x in numbers), "\u00a0<small>%</small>"
+        return f'<p class="num">{number_html(*numbers)}{unit}</p>'
     if item.words:
         return f'<p class="words">{text_html(item.words)}</p>'
     if can_be_drawn(frame):

@@ -371,3 +371,13 @@ def test_a_key_that_reads_like_a_number_stays_text() -> None:
     book = xp.Ledger(epsilon=9, delta=0.1, noise=xp.SeededNoise(1))
     release = book.run(table.discover("g").top(2), epsilon=5, delta=0.01, key="top")
     assert {*book.frame("top")["value"]} == {*release.frame["value"]} == {"inf", "nan"}
+
+
+def test_a_regression_is_printed_with_its_errors() -> None:
+    visits = xp.read(xp.example("visits"), unit=xp.Unit("patient", rows=5), neighbours="add-remove", key=1)
+    ledger = xp.Ledger(epsilon=1, noise=xp.SeededNoise(1))
+    line = visits.regression(["days"], "cost", bounds=[(0, 30)], target_bounds=(0, 2000))
+    release = ledger.run(line, epsilon=1)
+    told = "; ".join(f"{name} {number!r}" for name, number in release.value.terms.items())
+    assert told in str(release)
+    assert told.count("±") == 2

@@ -155,7 +155,7 @@ def test_few_values_are_withheld_for_the_price_of_the_search(connection: Any) ->
         release = ledger.run(question.mechanism(epsilon=1))
         assert release.withheld
         assert (release.part, release.charged, release.refunded) == ("withheld", xp.Cost("1/2"), xp.Cost("1/2"))
-        assert "withheld: no range was clear" in str(release)
+        assert "withheld: no range was clear; take more ε, or state bounds=" in str(release)
         assert release.frame.rows == ((release.mechanism.what, None, None, None, None),)
     median = ledger.run(table.quantile("x", [0.4, 0.6]).mechanism(epsilon=1))
     assert (median.value, median.refunded) == (xp.WITHHELD, xp.Cost(0))

@@ -110,7 +110,8 @@ def test_a_withheld_model_does_not_predict() -> None:
     noise = np.random.default_rng(1).permutation(labels)
     model = TestedLogisticRegression(**usual, threshold=0.3).fit(features, noise)
     assert not model.released_
-    assert ledger.spent == xp.Cost(0.25) == model.release_.charged
+    assert ledger.spent == xp.Cost(0.25) == model.charged_
+    assert model.refunded_ == xp.Cost(1.75)
     for ask in (model.predict, model.predict_proba, model.decision_function):
         with pytest.raises(NotFittedError, match="withheld"):
             ask(features)

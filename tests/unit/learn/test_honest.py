@@ -15,10 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import expost.learn
-from expost import InvalidValue, Ledger, SeededNoise
+from expost import InvalidValue, Ledger, Mean, SeededNoise
 from expost.errors import LedgerUnavailable, UnrecordedWarning
 from expost.learn import (
     EXPECTED_FAILED_CHECKS,
+    PrivateLinearRegression,
     PrivateLogisticRegression,
     PublicScaler,
     expected_failed_checks,
@@ -113,6 +114,16 @@ def test_every_estimator_says_which_checks_it_may_fail_and_why() -> None:
     assert set(EXPECTED_FAILED_CHECKS) == kinds
     reasons = [reason for found in EXPECTED_FAILED_CHECKS.values() for reason in found.values()]
     assert all(len(reason) > 20 for reason in reasons)
+
+
+def test_a_regression_has_no_share_of_right_classes() -> None:
+    ledger = Ledger(epsilon=2, noise=SeededNoise(1))
+    model = PrivateLinearRegression(epsilon=1, bounds=(-1, 1), target_bounds=(0, 1), ledger=ledger)
+    features, target = np.linspace(-1, 1, 90).reshape(-1, 1), np.linspace(0, 1, 90)
+    with pytest.raises(InvalidValue, match="PrivateLinearRegression predicts numbers"):
+        private_score(ledger, model.fit(features, target), features, target, epsilon=0.5)
+    assert ledger.remaining.epsilon == 1
+    assert ledger.run(Mean(bounds=(0, 1)), on=abs(model.predict(features) - target), epsilon=0.5).value < 1
 
 
 def test_a_private_score_is_near_the_exact_one_and_is_charged() -> None:

@@ -44,7 +44,7 @@ def test_it_finds_good_parameters_and_pays_twice() -> None:
     assert search.classes_.tolist() == ["no", "yes"]
     assert search.predict_proba(features).shape == (3000, 2)
     assert search.decision_function(features).shape == (3000,)
-    assert ledger.spent == search.release_.charged == xp.Cost(3)
+    assert ledger.spent == search.charged_ == search.best_estimator_.charged_ == xp.Cost(3)
 
 
 def test_budgets_are_tuned_too() -> None:
@@ -54,7 +54,8 @@ def test_budgets_are_tuned_too() -> None:
     ).fit(features, labels)
     assert search.good_enough_
     assert search.release_.reserved == xp.Cost(8)
-    assert search.release_.charged.epsilon == 2 * search.best_params_["epsilon"]
+    assert search.charged_ + search.refunded_ == search.release_.reserved
+    assert search.charged_.epsilon == 2 * search.best_params_["epsilon"]
 
 
 def test_regressions() -> None:

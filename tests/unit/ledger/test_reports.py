@@ -10,7 +10,7 @@ import pytest
 
 import expost as xp
 from browser import program
-from expost import Guarantee, Ledger
+from expost import Guarantee, Ledger, SeededNoise
 from expost.errors import InvalidValue
 from expost.ledger.shelf import Shelf
 from expost.mechanisms import Laplace, SparseVector
@@ -126,6 +126,33 @@ def test_the_last_entries_alone() -> None:
 def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="cannot be written"):
         xp.report(Ledger(epsilon=1), tmp_path / "no" / "out.html")
+
+
+def test_what_is_no_ledger_says_so(tmp_path: Path) -> None:
+    visits = xp.read(xp.example("visits"), unit="row", neighbours="add-remove")
+    for wrong in (visits, "out.html", None):
+        with pytest.raises(InvalidValue, match="a report is of a ledger"):
+            xp.report(wrong, tmp_path / "out.html")  # type: ignore[arg-type]
+
+
+def test_a_ledger_with_one_meter_has_no_renyi_prices() -> None:
+    visits = xp.read(xp.example("visits"), unit="row", neighbours="add-remove")
+    for accounting in ("basic", "renyi"):
+        ledger = Ledger(epsilon=2, delta="1e-6", accounting=accounting)
+        ledger.run(visits.median("cost"), epsilon="0.5")
+        ledger.run(visits.count(), epsilon="0.5", delta="1e-7")
+        assert (">Rényi price<" in ledger.report().html) == (accounting == "renyi")
+
+
+def test_coefficients_are_no_range_and_a_model_has_its_name() -> None:
+    ledger = Ledger(epsilon=4, noise=SeededNoise(1))
+    visits = xp.read(xp.example("visits"), unit="row", neighbours="substitute")
+    ledger.run(visits.regression(["days"], "cost", bounds=[(0, 30)], target_bounds=(0, 2000)), epsilon=1)
+    line = xp.mechanisms.RegressionOfRecords(epsilon=1, bounds=[(0, 1)], target_bounds=(0, 1))
+    ledger.run(line, on=np.linspace(0, 1, 40).reshape(20, 2))
+    report = ledger.report()
+    assert [item.title for item in report.items] == ["Regression of cost", "RegressionOfRecords"]
+    assert report.html.count('<td class="wide">2 rows</td>') == 2
 
 
 def test_an_empty_ledger_has_a_report() -> None:

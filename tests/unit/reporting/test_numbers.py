@@ -18,6 +18,23 @@ from expost.reporting.numbers import (
 
 
 @pytest.mark.parametrize(
+    ("value", "low", "high", "shown"),
+    [
+        (83.264, 59.614, 390.513, "83 (59 to 391)"),
+        (33.05, 24.7, 43.2, "33 ± 11"),
+        (0.0, 0.0, 12.34, "0.0 (0.0 to 12.4)"),
+        (-1500.0, -9000.0, -1400.0, "−1 500 (−9 000 to −1 400)"),
+        (5.0, 4.0, float("inf"), "5 ± ∞"),
+    ],
+)
+def test_an_interval_that_is_farther_on_one_side_has_both_ends(
+    value: float, low: float, high: float, shown: str
+) -> None:
+    error = max(value - low, high - value)
+    assert with_bar(value, low, high, error).replace("\u202f", " ").replace("\u00a0", " ") == shown
+
+
+@pytest.mark.parametrize(
     ("value", "error", "shown"),
     [
         (18423, 151, "18 420 ± 160"),
@@ -35,7 +52,7 @@ from expost.reporting.numbers import (
     ],
 )
 def test_errors_have_two_digits_and_values_end_where_they_do(value: float, error: float | None, shown: str) -> None:
-    assert with_bar(value, error).replace("\u202f", " ").replace("\u00a0", " ") == shown
+    assert with_bar(value, None, None, error).replace("\u202f", " ").replace("\u00a0", " ") == shown
 
 
 @given(some.floats(-1e12, 1e12), some.floats(1e-6, 1e12))

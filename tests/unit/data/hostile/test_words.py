@@ -156,6 +156,18 @@ def test_refusals_say_what_is_allowed(table: xp.PrivateTable) -> None:
     assert table.discover("CAST(dt AS TEXT)").exact() == [("2020-01-01", 100)]
 
 
+def test_the_text_of_a_time_that_is_proposed_is_a_day() -> None:
+    times = duckdb.connect()
+    times.execute("CREATE TABLE t AS SELECT TIMESTAMP '2020-01-31 12:30:00' AS at FROM range(9)")
+    table = xp.read(times, table="t", unit="row", neighbours="add-remove")
+    for asked, day in (("at", "2020-01-31"), ("date_trunc('month', at)", "2020-01-01")):
+        with pytest.raises(xp.InvalidValue) as refused:
+            table.by(asked, keys=[day])
+        proposed = f"CAST(CAST({asked} AS DATE) AS TEXT)"
+        assert proposed in str(refused.value)
+        assert table.discover(proposed).exact() == [(day, 9)]
+
+
 def test_text_does_not_grow(connection: duckdb.DuckDBPyConnection, table: xp.PrivateTable) -> None:
     grown = table.derive(a="'xxxxxxxxxxxxxxxx' || s").derive(b="||".join(["a"] * 20)).derive(c="||".join(["b"] * 20))
     assert grown.sum("length(c)", bounds=(0, 2**20)).exact() == 100 * operators.LONGEST_MADE
