@@ -172,7 +172,7 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     [
         ("17,Rome", None, "if the first line is a row"),
         ("2026-01-02,x", None, "if the first line is a row"),
-        ("age;city", None, "--delimiter"),
+        ("age;city", None, "--delimiter ';' --force, and --decimal , if"),
         ("age;city", ";", None),
         ("age,city", None, None),
         ('"select","two\nlines"', None, None),
