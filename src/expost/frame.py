@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, log10
@@ -14,6 +15,7 @@ from expost.mentions import printable
 
 MOST_SHOWN = 20
 """How many rows people see."""
+_PICTURE = re.compile(r"\.(png|svg|pdf|jpe?g)$", re.IGNORECASE)
 _LONG = 1e15  # numbers with more digits are shown as powers of ten
 _MOST_PLACES = 15  # what is smaller is
 _BOTH = "\r\n"  # what Python's writer of CSV puts in quotes is what ends its own lines: a single \r must be, too
@@ -195,7 +197,8 @@ class Frame:
         statistics = list(dict.fromkeys(row[0] for row in rows))
         if not rows or (value is not None and value not in statistics):
             there = ", ".join(map(repr, statistics)) or "no numbers"
-            raise InvalidValue(f"there is no {value or 'number'!r} to plot: there are {there}")
+            saved = f"; to keep a picture, plot().figure.savefig({value!r})" if value and _PICTURE.search(value) else ""
+            raise InvalidValue(f"there is no {value or 'number'!r} to plot: there are {there}{saved}")
         if len(rows) == len(statistics) and value is None:  # each has a name of its own
             return "value", rows
         chosen = value or statistics[-1]

@@ -443,8 +443,10 @@ def _group_delta(delta: int, epsilon: Fraction, size: int) -> int:
 
 def as_neighbours(relation: Any) -> Neighbours | None:
     """``relation`` itself, if it names a neighbour relation or is None."""
-    if relation is not None and relation not in get_args(Neighbours):
-        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {brief(relation)}")
+    if relation is not None and not (isinstance(relation, str) and relation in get_args(Neighbours)):
+        meant = {"unbounded": "add-remove", "bounded": "substitute"}.get(relation if isinstance(relation, str) else "")
+        hint = f": did you mean {meant!r}?" if meant else ""
+        raise InvalidValue(f"neighbours must be 'add-remove' or 'substitute', got {brief(relation)}{hint}")
     return cast("Neighbours | None", relation)
 
 

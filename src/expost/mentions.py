@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
+
+_OF_RECORDS = ("__array__", "__dataframe__", "__arrow_c_array__", "__arrow_c_stream__", "fetchall")
+"""What frames, arrays and results of queries have, whichever library they are from."""
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -26,12 +29,37 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def brief(value: object) -> str:
-    """A value that was given, short enough for a message."""
+    """A value that was given, short enough for a message. Frames and arrays may hold people's records: their type is.
+
+    >>> import numpy as np
+    >>> print(brief("age"), brief([1, 2]), brief(np.float64(2)), brief(np.array([42, 67])))
+    'age' [1, 2] np.float64(2.0) a value of type ndarray
+    """
+    if holds_records(value):
+        return f"a value of type {type(value).__name__}"
     try:
         text = repr(value)
     except ValueError:  # an int too long for Python to write out
         return f"a very long {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def holds_records(value: object) -> bool:
+    """Whether something is an array, a series, a frame or the result of a query, none of which is ever shown."""
+    if not any(hasattr(type(value), name) for name in _OF_RECORDS):
+        return False
+    return getattr(value, "ndim", 1) != 0  # a number of NumPy has no dimensions
+
+
+def shown_labels(labels: Iterable[object], most: int = 10) -> str:
+    """Labels that were published, after a colon; of many the first. Nothing if there are none.
+
+    >>> shown_labels(["flu", ("A", 2)]), shown_labels([]), shown_labels(range(4), most=2)
+    (': flu, A / 2', '', ': 0, 1 and 2 more')
+    """
+    every = [" / ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in labels]
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return f": {', '.join(every[:most])}{more}" if every else ""
 
 
 @dataclass(frozen=True)

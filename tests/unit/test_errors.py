@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import expost as xp
@@ -150,3 +151,13 @@ def test_a_key_that_is_taken_says_by_what_it_differs() -> None:
         ("account", "key 'k' is taken by another account: take a new key"),
     ):
         assert str(xp.errors.KeyConflict("k", differs)).startswith(said)
+
+
+def test_messages_show_no_records_that_were_passed_by_mistake() -> None:
+    """Found: ``table.where(frame.ward == "A")`` printed the first rows of the series."""
+    pandas, arrow, duckdb = (pytest.importorskip(name) for name in ("pandas", "pyarrow", "duckdb"))
+    series = pandas.Series([86_543, 86_544])
+    query = duckdb.sql("SELECT 86543 AS age")
+    for given in (series, series.to_frame(), series.to_numpy(), series.index, arrow.array([86_543]), query):
+        assert brief(given) == f"a value of type {type(given).__name__}"
+    assert brief(np.float64(0.5)) == "np.float64(0.5)"

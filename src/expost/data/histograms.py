@@ -31,7 +31,7 @@ from expost.guarantee import Part
 from expost.mechanism import Mechanism
 from expost.mechanisms import AboveMask, SparseVector
 from expost.mechanisms.histogram import balanced_laplace, noisy_counts
-from expost.mentions import brief
+from expost.mentions import brief, shown_labels
 from expost.noise import NoiseSource, vector
 from expost.noise.sums import LaplaceSteps
 from expost.question import Question, Terms
@@ -375,8 +375,9 @@ class Above(OnNumbers[dict[Any, Comparison]]):
         return self.noise.part_of(AboveMask.of(output.values()))
 
     def describe(self, output: Any) -> str:
-        """As the sparse vector describes it."""
-        return self.noise.describe(AboveMask.of(output.values()))
+        """As the sparse vector describes it, with the labels of the cells that are above."""
+        counted, stopped, why = self.noise.describe(AboveMask.of(output.values())).partition(";")
+        return f"{counted}{shown_labels(label for label, above in output.items() if above)}{stopped}{why}"
 
 
 MOST_KEYS = 10_000

@@ -27,7 +27,9 @@ def as_mechanism(
     """The mechanism to run. Raises ``InvalidValue`` for what is neither, and for what was said and does not belong."""
     if isinstance(what, Question):
         if on is not None:
-            raise InvalidValue("a question runs on its own table, and on= was given: run it without on=…")
+            raise InvalidValue(
+                "a question runs on its own table, and on= was given: run it without on=…, and say epsilon= before an ε"
+            )
         return what.mechanism(epsilon=epsilon, within=within, delta=delta, noise=noise, meters=meters)
     if not isinstance(what, Mechanism):
         raise InvalidValue(neither(what))

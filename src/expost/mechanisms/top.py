@@ -21,6 +21,7 @@ from expost.frame import Frame
 from expost.guarantee import Guarantee, Part
 from expost.mechanism import Mechanism
 from expost.mechanisms.numbers import whole_numbers
+from expost.mentions import shown_labels
 from expost.noise import NoiseSource, vector
 from expost.noise.grid import FARTHEST
 from expost.noise.laws import Rate
@@ -149,8 +150,8 @@ class TopK(Mechanism[Any, tuple[Any, ...]]):
         return Frame(("rank", *names), tuple((rank, *label) for rank, label in enumerate(answer, 1)))
 
     def describe(self, output: tuple[Any, ...]) -> str:
-        """How many were found."""
-        return f"{len(output)} of at most {self.k} labels"
+        """How many were found, and which."""
+        return f"{len(output)} of at most {self.k} labels{shown_labels(output)}"
 
 
 def _of_one_kind(labels: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -77,7 +77,11 @@ def toml_of(text: str, path: Path) -> dict[str, Any]:
         line = int(found[1]) if found else None
         there = "" if line is None else "".join(text.split("\n")[line - 1 : line])
         comma = re.search(r"=\s*[-+]?\d+,\d", there)
-        remedy = ". Numbers have a decimal point, not a comma: 0.5" if comma else ""
+        bare = re.search(r"=\s*[^\W\d]", there)
+        remedy = (
+            ". Numbers have a decimal point, not a comma: 0.5" if comma
+            else '. Text goes in quotation marks: "age"' if bare and "Invalid value" in str(error) else ""
+        )  # fmt: skip
         raise InvalidStudy(str(path), ((line, f"this is not TOML: {error}{remedy}"),)) from None
     except ValueError:  # Python reads whole numbers of at most 4,300 digits
         raise InvalidStudy(str(path), ((None, "a number has thousands of digits: write fewer"),)) from None
@@ -267,7 +271,7 @@ class StudyReader:
         sound = self.table(given, (*COMMON, *own.keys), place, where)
         if isinstance(name, str) and (name in earlier or not re.fullmatch(r"[\w-]+", name)):
             rule = "there is an earlier question of that name" if name in earlier else (
-                "a name has letters, digits, '_' and '-' only")  # fmt: skip
+                "a name has letters, digits, '_' and '-' only; 'label' is free text")  # fmt: skip
             self.problem((*place, "name"), where + rule)
             sound = False
         amounts = [key for key in AMOUNTS if key in given]

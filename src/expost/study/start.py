@@ -259,4 +259,9 @@ def check_bounds(bounds: KnownBounds, looked: Looked, unit: str | None) -> None:
         if column not in numbers:
             alike = [name for name in numbers if name.lower() == column.lower()]
             hint = f"did you mean {alike[0]!r}?" if alike else f"there are {', '.join(map(repr, numbers)) or 'none'}"
-            raise InvalidValue(f"bounds are for columns of numbers, got {column!r}: {hint}")
+            guessed = "" if looked.types.get(column) != "text" else (
+                f". Some values of {column!r} were read as text. If they are numbers with a decimal comma, pass "
+                "--decimal ,; if words such as n/a stand among them, leave its bounds out, and change its type in "
+                "[data.schema] to \"number\": then words are empty values"
+            )  # fmt: skip
+            raise InvalidValue(f"bounds are for columns of numbers, got {column!r}: {hint}{guessed}")

@@ -145,9 +145,11 @@ def _doubts(names: Iterable[str]) -> str:
     columns, doubts = list(names), []
     if any(re.fullmatch(r"[-+]?[\d.]+|\d{4}-\d\d-\d\d.*", name.strip()) for name in columns):
         doubts.append("some columns are named by a number or a date; if the first line is a row, put names above it.")
-    if len(columns) == 1 and re.search(r"[;\t|]", columns[0]):
+    if len(columns) == 1 and (between := re.search(r"[;\t|]", columns[0])):
+        character = {"\t": "$'\\t'"}.get(between[0], repr(between[0]))
         doubts.append(
-            "there is one column; if there should be more, name the character between them: expost init --delimiter."
+            f"there is one column; if there should be more, say what stands between them: expost init --delimiter "
+            f"{character} --force, and --decimal , if numbers have a decimal comma."
         )
     return "".join(f"{BEWARE}{each}\n" for each in doubts)
 

@@ -101,6 +101,7 @@ def test_nobody_is_asked_without_a_terminal(tmp_path: Path) -> None:
         (["--epsilon", "-1"], "ε must not be negative, got '-1': give a number above 0"),
         (["--epsilon", "much"], "ε must be a number, got 'much'"),
         (["--bounds", "city=0,1"], "bounds are for columns of numbers, got 'city'"),
+        (["--bounds", "city=0,1"], "words such as n/a stand among them"),
         (["--bounds", "Age=0,1"], "got 'Age': did you mean 'age'?"),
     ],
 )

@@ -173,6 +173,8 @@ def test_answers_are_plotted_with_their_errors(table: xp.PrivateTable) -> None:
     assert shares.plot(ax=axes()).get_xlabel() == "share of x > 40, %"
     with pytest.raises(InvalidValue, match="no 'city' to plot: there are 'n', 'm', 'median'"):
         answers.plot("city")
+    with pytest.raises(InvalidValue, match=r"no 'mean\.png' to plot: .*plot\(\)\.figure\.savefig\('mean\.png'\)"):
+        answers.plot("mean.png")
     with pytest.raises(InvalidValue, match="no column of numbers"):
         xp.Frame(("a",), (("x",),)).plot()
 

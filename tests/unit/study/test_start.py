@@ -6,6 +6,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import expost as xp
 from expost import Cost, InvalidValue, SeededNoise
 from expost.data.duckdb import DuckDB
 from expost.errors import InvalidStudy
@@ -152,6 +153,35 @@ def test_names_and_numbers_are_all_that_is_edited(tmp_path: Path) -> None:
     assert abs(average.value - 39.5) < 2
 
 
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("{}.12.2025", "text"),
+        ("{}/12/2025 10:30:00", "text"),
+        ("2025-12-{}", "date"),
+        ("2025-12-{} 10:30:00", "timestamp"),
+        ("2025-12-{}T10:30:00", "timestamp"),
+        ("2025-12-{}T10:30:00Z", "text"),
+    ],
+)
+def test_dates_that_would_be_read_as_empty_are_guessed_to_be_text(tmp_path: Path, written: str, kind: str) -> None:
+    """Found: 31.12.2025 was guessed to be a date, and every row of the study then had none."""
+    data, file = tmp_path / "visits.csv", tmp_path / "study.toml"
+    data.write_text("\n".join(["seen;age", *(f"{written.format(10 + i % 20)};{i % 80}" for i in range(500))]) + "\n")
+    assert f'"seen" = "{kind}"' in starter(str(data), file=file, delimiter=";")
+
+
+def test_dates_can_be_made_of_text(tmp_path: Path) -> None:
+    """As docs/study.md has it."""
+    data = tmp_path / "visits.csv"
+    data.write_text("seen\n" + "31.12.2025\n" * 500)
+    day = "CAST(right(seen, 4) || '-' || substring(seen, 4, 2) || '-' || left(seen, 2) AS DATE)"
+    assert day in (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
+    table = xp.read(data, unit="row", neighbours="add-remove").derive(day=day)
+    last = xp.Ledger(epsilon=100).run(table.where("day = '2025-12-31'").count(), epsilon=100)
+    assert abs(last.value - 500) < 1
+
+
 def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     data, file = tmp_path / "odd.csv", tmp_path / "study.toml"
     rows = "".join(f"{i},2026-01-{i % 28 + 1:02},12:{i % 60:02}:00,2026-01-01 10:00:00\n" for i in range(5000))
@@ -172,7 +202,7 @@ def test_types_of_a_csv_file_are_stated(tmp_path: Path) -> None:
     [
         ("17,Rome", None, "if the first line is a row"),
         ("2026-01-02,x", None, "if the first line is a row"),
-        ("age;city", None, "--delimiter"),
+        ("age;city", None, "--delimiter ';' --force, and --decimal , if"),
         ("age;city", ";", None),
         ("age,city", None, None),
         ('"select","two\nlines"', None, None),

@@ -115,6 +115,7 @@ def test_a_decimal_comma_and_another_encoding(tmp_path: Path) -> None:
             b"[limit]\nepsilon = 0,5\n",
             "study.toml:2: .*Numbers have a decimal point, not a comma: 0.5",
         ),
+        (b'title = "a"\nname = city\n', "study.toml:2: .*Text goes in quotation marks"),
         (b"[limit]\nepsilon = = 5\n", r"this is not TOML: .*\(at line 2, column \d+\)$"),
         (b"[limit]\nepsilon = " + 5000 * b"9", "a number has thousands of digits: write fewer"),
     ],

@@ -106,5 +106,10 @@ def guessed(path: str, form: Form) -> dict[str, Kind]:
             for block in islice(lines.blocks(form.files(path)[0], form.encoding), _LOOKED_AT):
                 file.write(f"{with_question_marks(block)}\n")
         looked = sources.public(connection, f"DESCRIBE SELECT * FROM read_csv({string(begun)}, {how})", path)
-    found = {name: kind_of(str(kind)) for name, kind, *_ in looked}
+        found = {str(name): kind_of(str(kind)) for name, kind, *_ in looked}
+        texts = f"read_csv({string(begun)}, {how}, all_varchar = true)"
+        for name, kind in [each for each in found.items() if each[1] not in ("text", "other")]:
+            read = f"SELECT bool_or({of_text(identifier(name), kind, form.decimal)} IS NOT NULL) FROM {texts}"
+            if not sources.public(connection, read, path)[0][0]:
+                found[name] = "text"  # such as 31.12.2025, which would be read as empty
     return {name: "text" if found.get(name, "other") == "other" else found[name] for name in kinds}

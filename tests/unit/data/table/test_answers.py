@@ -64,7 +64,8 @@ def test_cells_after_the_last_one_allowed_are_not_compared(visits: xp.PrivateTab
     assert [label for label, above in found.value.items() if above] == list(bins.labels[:2])
     assert found.frame.names == ("age", "above")
     assert found.frame["above"] == [str(each) for each in found.value.values()]
-    assert str(found).startswith("Above: 2 of at most 2 above -100000; stopped after 2 (at_most), 2 not compared")
+    said = "2 of at most 2 above -100000: [0, 30), [30, 60); stopped after 2 (at_most), 2 not compared"
+    assert str(found).startswith(f"Above: {said}")
     assert "not compared" in found._repr_html_()
     mine = bins.above(0, at_most=2).mechanism(epsilon=1)
     assert found.part == found.mechanism.part_of(found.output) == mine.noise.part(2, 2)

@@ -26,6 +26,7 @@ MISTAKES = {
     "is not an expression": lambda t: t.where("age >"),
     "is unexpected": lambda t: t.where("true; DROP TABLE visits"),
     "an expression is text": lambda t: t.where(3),
+    "say epsilon= before an ε": lambda t: xp.Ledger(epsilon=1).run(t.count(), 0.5),
     "> takes values of one kind, but has text and integer": lambda t: t.where("city > 3"),
     "already": lambda t: t.derive(AGE="age + 1"),
     "needs integer or number or boolean": lambda t: t.sum("city", bounds=(0, 1)),
@@ -83,6 +84,7 @@ def test_reading_says_what_is_missing(connection: duckdb.DuckDBPyConnection, tmp
     refused("table='visits'")
     refused("unit says whose privacy", table="visits", unit="person")
     refused("'add-remove' or 'substitute'", table="visits", neighbours=None)
+    refused("got 'bounded': did you mean 'substitute'?", table="visits", neighbours="bounded")
     refused("cannot identify units", table="visits", unit=xp.Unit("cost", rows=1))
     refused("did you mean 'person'", table="visits", unit=xp.Unit("persn", rows=1))
     refused("leave size out", table="visits", size=3)
