@@ -140,6 +140,9 @@ class Noted:
         self.steps.append(step)
         raise InterruptedError
 
+    def given(self, ledger: int, entry: int) -> None:
+        """It gave nobody an entry."""
+
 
 def steps_of(store: Any, *works: Callable[[], object]) -> list[Step]:
     """The steps that these would take, without taking them."""

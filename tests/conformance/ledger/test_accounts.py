@@ -124,7 +124,7 @@ def test_how_ledgers_look(new_ledger: NewLedger) -> None:
     settle(ledger, GUARANTEE)
     ledger.reserve(Guarantee.uniform(0.25), label="a label that is much too long to be printed in a table cell")
     lines = ledger.statement().splitlines()
-    assert lines[0].split() == ["#", "account", "what", "state", "part", "reserved", "charged", "refunded"]
+    assert lines[0].split() == ["#", "account", "what", "state", "came", "out", "reserved", "charged", "refunded"]
     assert "settled" in lines[2]
     assert "…" in lines[3]
     assert lines[-1] == "study: limit ε 1, δ 1e-6 · spent ε 0.25, δ 1e-6 · reserved ε 0.25 · remaining ε 0.5"

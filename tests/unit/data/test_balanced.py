@@ -50,7 +50,7 @@ def test_counts_add_up_to_the_public_total(connection: duckdb.DuckDBPyConnection
     exact = table.histogram("city", keys=["Rome", "Oslo"]).mechanism(epsilon=30)
     assert ledger.run(exact).value == {"Rome": 30, "Oslo": 12, "other": 8}
     assert exact.error_bound(0.95) <= 1
-    assert mechanism.describe({}).endswith("adding up to their number")
+    assert mechanism.describe({"Rome": 30, "Oslo": 12, "other": 8}).endswith("adding up to their number")
 
 
 def test_only_where_every_unit_is_in_one_cell(connection: duckdb.DuckDBPyConnection) -> None:

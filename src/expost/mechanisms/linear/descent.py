@@ -109,7 +109,7 @@ class LogisticDescent(OfArrays, Wrapper[NDArray[Any], TrainedModel]):
 
     >>> training = LogisticDescent(epsilon=1, delta=1e-6, norm=1, steps=10, every=5)
     >>> [round(training.guarantee.epsilon_of(steps), 2) for steps in (5, 10)]
-    [0.67, 1.0]
+    [0.69, 1.0]
 
     Proof: thm-descent
     """

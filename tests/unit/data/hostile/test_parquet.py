@@ -201,7 +201,7 @@ def test_a_table_says_which_names_name_nobody(tmp_path: Path) -> None:
     """By the kind of file and the column's type alone, which are public."""
     pq.write_table(pa.table({"id": ["a", "b"], "n": [1, 2]}), tmp_path / "t.parquet")
     named = xp.read(tmp_path / "t.parquet", unit=xp.Unit("id", rows=1), neighbours="add-remove")
-    assert "rows without one, and rows in which it contains a question mark, do not count" in str(named)
+    assert "rows without 'id', and rows in which it contains a question mark, do not count" in str(named)
     by_number = xp.read(tmp_path / "t.parquet", unit=xp.Unit("n", rows=1), neighbours="add-remove")
     frame = xp.read(pa.table({"id": ["a", "b"]}), unit=xp.Unit("id", rows=1), neighbours="add-remove")
     assert by_number.nobody == frame.nobody == ""
