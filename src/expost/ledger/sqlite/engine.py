@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import ref
 
@@ -44,6 +44,7 @@ from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
+Done = TypeVar("Done")
 _PARTING = 100  # milliseconds for which a process that ends waits for others
 _LEAVE = (
     "DELETE FROM expost_owner WHERE id = ?1 AND ledger = ?2 "
@@ -103,13 +104,15 @@ class SqliteEngine:
         whose = here(), ledger
         owner = self._owners.setdefault(whose, secrets.token_hex(8))  # kept also if the answer is lost
 
+        def work(cursor: apsw.Cursor) -> tuple[SqliteBooks, list[Outcome]]:
+            books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
+            books.start(cursor, owner)
+            if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
+                self._look_for_lost(books, self.heads)
+            return books, books.apply(steps)
+
         try:
-            with self._transact() as cursor:
-                books = self._known.pop(ledger, None) or SqliteBooks(ledger, self.settings)  # dropped if this fails
-                books.start(cursor, owner)
-                if self.heads is not None and not (books.is_noted and self.heads.is_last(books.root[0])):
-                    self._look_for_lost(books, self.heads)
-                outcomes = books.apply(steps)
+            books, outcomes = self._transact(work)
         except apsw.ConstraintError as error:
             raise LedgerCorrupt(f"the tables rejected a step that the rules allow: {error}; see ", VERIFY) from error
         except _TROUBLE as error:
@@ -137,12 +140,17 @@ class SqliteEngine:
     def create(self, operation: Create) -> None:
         """Create a ledger and its own account."""
         self._refuse_reading()
-        with GATE.held(), self._translated(), self._transact() as cursor:
+
+        def work(cursor: apsw.Cursor) -> str:
             ledger, head = create_books(cursor, operation, self.settings)
             lost = None if self.heads is None else self.heads.lost(operation.name, 0, lambda line: None)
             if lost is not None:
                 raise lost
             self.keep_heads(lambda sql, *values: cursor.execute(sql, values).fetchall(), ledger, operation.name, 1)
+            return head
+
+        with GATE.held(), self._translated():
+            head = self._transact(work)
         if self.heads is not None:
             self.heads.note(operation.name, Head(1, head))
 
@@ -161,20 +169,27 @@ class SqliteEngine:
         heads = self.heads
         if heads is None:
             raise InvalidValue("no heads are noted with these settings: load the ledger with heads=True")
+
+        def work(cursor: apsw.Cursor) -> SqliteBooks:
+            books = SqliteBooks(ledger, self.settings)
+            books.start(cursor, secrets.token_hex(8))
+            heads.refuse_intact(books.root[0], books.sequence, books.hash_of)
+            for refused in books.apply([step]):
+                if isinstance(refused, ExpostError):
+                    raise refused
+            books.note_since_now()
+            return books
+
         with GATE.held(), self._translated():
-            with self._transact() as cursor:
-                books = SqliteBooks(ledger, self.settings)
-                books.start(cursor, secrets.token_hex(8))
-                heads.refuse_intact(books.root[0], books.sequence, books.hash_of)
-                for refused in books.apply([step]):
-                    if isinstance(refused, ExpostError):
-                        raise refused
-                books.note_since_now()
+            books = self._transact(work)
             heads.renew(books.root[0], Head(books.sequence, books.head))
 
-    @contextmanager
-    def _transact(self) -> Iterator[apsw.Cursor]:
-        """Commit what is done in the block, or change nothing. Even an interrupt leaves no transaction open."""
+    def _transact(self, work: Callable[[apsw.Cursor], Done]) -> Done:
+        """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open.
+
+        It is no block: the generator of one that was interrupted rolls back when it is collected, which may be in the
+        middle of a later transaction.
+        """
         writer = self._writing()
         cursor = writer.cursor()  # one for all statements: to make one for each takes longer
         try:
@@ -183,7 +198,7 @@ class SqliteEngine:
                 self._guard.hold()
             if writer.data_version() != self._version:  # another connection wrote
                 self._known.clear()
-            yield cursor
+            result = work(cursor)
             self.files.check()
             self._version = None
             cursor.execute("COMMIT")
@@ -194,6 +209,7 @@ class SqliteEngine:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise
+        return result
 
     def _refuse_reading(self) -> None:
         if self.read_only:
@@ -326,13 +342,17 @@ class SqliteEngine:
 
     def mark(self) -> str:
         """The user version in the file's header, which nothing else uses; drawn if there is none."""
-        self._refuse_reading()
-        with GATE.held(), self._translated(), self._transact() as cursor:
+
+        def drawn(cursor: apsw.Cursor) -> int:
             known: Any = cursor.execute("PRAGMA user_version").get
             number: int = known or 1 + secrets.randbelow(2**31 - 1)
             if not known:
                 cursor.execute(f"PRAGMA user_version = {number}").fetchall()
-        return f"{number:08x}"
+            return number
+
+        self._refuse_reading()
+        with GATE.held(), self._translated():
+            return f"{self._transact(drawn):08x}"
 
     def backup(self, path: str) -> None:
         """Copy a snapshot of the whole database into a new file."""
@@ -424,11 +444,13 @@ class SqliteEngine:
         if writer.execute(find, (schema.MARK,)).fetchall() and not schema.missing("sqlite", done()):
             return self.files.check()  # a log that is replaced before the first commit is noticed, too
 
-        with self._transact() as cursor:
+        def run(cursor: apsw.Cursor) -> None:
             cursor.execute(mark).fetchall()
             for name, text in schema.missing("sqlite", done()):
                 cursor.execute(text).fetchall()
                 cursor.execute(f"INSERT INTO {schema.MARK} (name, digest) VALUES (?, ?)", (name, sha256(text)))
+
+        self._transact(run)
 
     def _journal_mode(self, writer: apsw.Connection) -> Any:
         """Switch to the write-ahead log, and return the mode. Processes that create a file at the same time wait for
