@@ -26,7 +26,7 @@ def killed(work: Callable[[], object], moment: int) -> bool:
         doom = Doom(moment)
         for name in ("prepare", "note", "renew", "_write"):
             doom.on(Heads, name)
-        doom.in_the_end_of(SqliteEngine, "_transact")
+        doom.on(SqliteEngine, "_transact")
         work()
 
     code = os.waitstatus_to_exitcode(os.waitpid(child(doomed), 0)[1])

@@ -28,7 +28,7 @@ def doomed(moment: int, *move: Any) -> None:
     doom = Doom(moment)
     for engine in (SqliteEngine, PostgresEngine):
         doom.in_the_end_of(engine, "transaction")
-    doom.in_the_end_of(SqliteEngine, "_transact")
+    doom.on(SqliteEngine, "_transact")
     doom.on(PostgresEngine, "_write")
     doom.on(DurableStore, "verify")
     move_ledger(*move)
