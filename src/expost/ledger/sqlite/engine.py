@@ -44,7 +44,7 @@ from expost.ledger.trail import Head
 
 OLDEST_LIBRARY = (3, 51, 3)
 """Older SQLite libraries have a race in resetting the write-ahead log that can corrupt it."""
-Done = TypeVar("Done")
+_Done = TypeVar("_Done")
 _PARTING = 100  # milliseconds for which a process that ends waits for others
 _LEAVE = (
     "DELETE FROM expost_owner WHERE id = ?1 AND ledger = ?2 "
@@ -184,7 +184,7 @@ class SqliteEngine:
             books = self._transact(work)
             heads.renew(books.root[0], Head(books.sequence, books.head))
 
-    def _transact(self, work: Callable[[apsw.Cursor], Done]) -> Done:
+    def _transact(self, work: Callable[[apsw.Cursor], _Done]) -> _Done:
         """Do the work and commit it, or change nothing. Even an interrupt leaves no transaction open.
 
         It is no block: the generator of one that was interrupted rolls back when it is collected, which may be in the
